@@ -32,7 +32,7 @@ func newOverlay(ctx context.Context, runs []Overlaid) *overlay {
 	}
 	o.events = o.alignedEvents()
 	for _, r := range runs {
-		o.interval = max(o.interval, cmp.Or(r.Interval, defaultInterval))
+		o.interval = max(o.interval, cmp.Or(r.Interval, DefaultInterval))
 	}
 	o.layTimeline(o.result, o.events, o.interval)
 	for i := range o.Bands {

@@ -12,14 +12,12 @@ import (
 
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // Difference is a version, setting or property of the host that differs between runs.
-type Difference struct {
-	Name   string   `json:"name"`
-	Values []string `json:"values"` // one for each run; empty: the run has none
-}
+type Difference = report.Difference
 
 // mostDifferences is the maximum number of differences that Differences returns.
 const mostDifferences = 50
@@ -57,12 +55,12 @@ func Differences(all []*Entry) []Difference {
 
 // byKind sorts names of facts: versions and other facts before fields of scenarios.
 func byKind(a, b string) int {
-	field := func(name string) int { return len(name) - len(strings.TrimPrefix(name, fieldPrefix)) }
+	field := func(name string) int { return len(name) - len(strings.TrimPrefix(name, FieldPrefix)) }
 	return cmp.Or(cmp.Compare(field(a), field(b)), cmp.Compare(a, b))
 }
 
-// fieldPrefix is the prefix of the names of differences between scenarios.
-const fieldPrefix = "scenario: "
+// FieldPrefix is the prefix of the names of differences between scenarios.
+const FieldPrefix = "scenario: "
 
 func sameScenario(all []*Entry) bool {
 	return !slices.ContainsFunc(all, func(e *Entry) bool { return e.Digest == "" || e.Digest != all[0].Digest })
@@ -90,9 +88,9 @@ func (e *Entry) fields() map[string]string {
 		return nil
 	}
 	into := map[string]string{}
-	flatten(into, fieldPrefix, node)
+	flatten(into, FieldPrefix, node)
 	for _, name := range []string{"description", "seed", "variant"} {
-		delete(into, fieldPrefix+name)
+		delete(into, FieldPrefix+name)
 	}
 	return into
 }

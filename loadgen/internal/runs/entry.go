@@ -169,7 +169,8 @@ func (e *Entry) judged(x extract) {
 			better = "higher"
 		}
 		e.value(Value{Name: short(g.Name), Value: g.Value, Unit: g.Unit, Better: better, Verdict: g.Verdict, Bound: g.Bound})
-		if g.Verdict != result.Pass {
+		named := func(why string) bool { return strings.HasPrefix(why, g.Name+": ") }
+		if g.Verdict != result.Pass && !slices.ContainsFunc(x.Reasons, named) {
 			e.why(fmt.Sprintf("gate %s: %s: %s", g.Name, g.Verdict, g.Detail))
 		}
 	}

@@ -1,11 +1,22 @@
 package site
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/stormglass/stormglass/internal/shell"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/runs"
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // mostOver is the maximum number of runs over each other.
@@ -15,7 +26,7 @@ const mostOver = 6
 func selected(s runs.Snapshot, r *http.Request) (all []*runs.Entry, why string) {
 	names := r.URL.Query()["run"]
 	if n := len(names); n < 2 || n > mostOver {
-		return nil, fmt.Sprintf("%s selected. Select two to %d runs in the list.", count(n, "run"), mostOver)
+		return nil, fmt.Sprintf("Select two to %d runs in the list.", mostOver)
 	}
 	for _, name := range names {
 		e := s.Find(name)
@@ -31,8 +42,87 @@ func selected(s runs.Snapshot, r *http.Request) (all []*runs.Entry, why string) 
 	return all, ""
 }
 
+// serveComparison sends the page of several runs over each other. It makes one such page at a time, because each reads
+// the metrics of all its runs.
 func (s *Server) serveComparison(w http.ResponseWriter, r *http.Request) {
-	now, _, _ := s.state()
-	_, why := selected(now, r)
-	notFound(w, why)
+	now, groups, _ := s.state()
+	all, why := selected(now, r)
+	if why != "" {
+		notFound(w, why)
+		return
+	}
+	select {
+	case s.comparing <- struct{}{}:
+		defer func() { <-s.comparing }()
+	case <-r.Context().Done():
+		return
+	}
+	var b bytes.Buffer
+	if err := comparison(r.Context(), &b, all, groups, links{}); err != nil {
+		http.Error(w, "the runs cannot be read: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(b.Bytes()) // an error means that the browser has disconnected
+}
+
+// comparison writes the page of several runs over each other. all is sorted by the start of the runs.
+func comparison(ctx context.Context, w io.Writer, all []*runs.Entry, groups []group, l links) (err error) {
+	over := make([]report.Overlaid, len(all))
+	names := shortNames(all)
+	for i, e := range all {
+		rec, err := rundir.Open(e.Dir)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Path, err)
+		}
+		defer func() { _ = rec.Close() }() // it was only read
+		o := report.Overlaid{Name: names[i], Link: l.run(e), Timeline: rec.Timeline, Interval: report.DefaultInterval}
+		if err := result.ReadJSON(e.Dir, result.ResultFile, &o.Result); err != nil {
+			return fmt.Errorf("%s: %w", e.Path, err)
+		}
+		if rec.Archive != nil {
+			o.Source = rec.Archive
+		}
+		if rec.Scenario != nil && rec.Scenario.Record.Interval > 0 {
+			o.Interval = rec.Scenario.Record.Interval.D()
+		}
+		over[i] = o
+	}
+	differs := runs.Differences(all)
+	return errors.Join(ctx.Err(), report.OverlayHTML(ctx, w, over, differs, command(all, differs), l.navigation(groups)))
+}
+
+// shortNames returns a short name for each run: the name of its directory, or its path if two directories have the same
+// name.
+func shortNames(all []*runs.Entry) (names []string) {
+	for _, e := range all {
+		name := path.Base(e.Path)
+		if slices.ContainsFunc(all, func(o *runs.Entry) bool { return o != e && path.Base(o.Path) == name }) {
+			name = e.Path
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// mostSpecs is the maximum number of fields of the scenario in the command.
+const mostSpecs = 5
+
+// command returns the `loadgen ab` command that compares the last run (B) with the first one (A), or "" if they ran
+// different scenarios. B is the scenario of the last run. For A, the command sets what differs in the scenario of the
+// first run.
+func command(all []*runs.Entry, differs []runs.Difference) string {
+	a, b := all[0], all[len(all)-1]
+	if a.Scenario != b.Scenario {
+		return ""
+	}
+	args := []string{"loadgen", "ab", shell.Quote(filepath.Join(b.Dir, result.ScenarioFile))}
+	for _, d := range differs {
+		field, ok := strings.CutPrefix(d.Name, runs.FieldPrefix)
+		from, to := d.Values[0], d.Values[len(d.Values)-1]
+		if ok && from != to && from != "" && to != "" && len(args) < 3+2*mostSpecs {
+			args = append(args, "--a", shell.Quote(field+"="+from))
+		}
+	}
+	return strings.Join(args, " ")
 }

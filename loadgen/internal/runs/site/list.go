@@ -49,7 +49,7 @@ func listPage(s runs.Snapshot, v view, changes []change, groups []group, l links
 	list.Links = pages(v, len(selected), from, l)
 	if len(changes) > 0 {
 		d.Sections = append(d.Sections, document.Section{
-			ID: "changes", Title: "Latest changes of metrics", Table: changesTable(changes, l, ""),
+			ID: "changes", Title: "Latest changes for the worse", Table: changesTable(changes, l, ""),
 		})
 		list.Title = "All runs"
 	}

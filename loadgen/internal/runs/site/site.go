@@ -91,7 +91,11 @@ func query(pairs ...string) string {
 
 // trendFile returns the name of the file with the trends of a scenario and a variant.
 func trendFile(scenario, variant string) string {
-	return "trend-" + url.PathEscape(strings.ReplaceAll(scenario+"-"+variant, "/", "-")) + ".html"
+	name := "trend-" + scenario
+	if variant != "" {
+		name += "-" + variant
+	}
+	return url.PathEscape(strings.ReplaceAll(name, "/", "-")) + ".html"
 }
 
 // navigation returns the links at the top of each page.

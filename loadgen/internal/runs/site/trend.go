@@ -60,6 +60,7 @@ func (g group) name() string {
 
 // change is a change of a metric, with what changed in the runs.
 type change struct {
+	group  group
 	figure        result.TrendFigure
 	at            result.TrendChange
 	before, after *runs.Entry // the last run before the change, and the first after it
@@ -73,7 +74,7 @@ func changesOf(g group, t result.Trend) (all []change) {
 			for before > 0 && f.Values[before] == nil {
 				before--
 			}
-			all = append(all, change{f, c, g.all[before], g.all[c.Run]})
+			all = append(all, change{g, f, c, g.all[before], g.all[c.Run]})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(b.at.Run, a.at.Run) })
@@ -101,7 +102,7 @@ func (c change) row(l links) document.Row {
 		size = digits.Change(c.at.After/c.at.Before - 1)
 	}
 	cells := []document.Cell{
-		{Text: c.figure.Name},
+		{Text: c.figure.Name, Small: []string{c.group.name()}, Links: []document.Link{{Text: "trend", To: l.trends(c.group.scenario, c.group.variant) + "#metric-" + chart.Slug(c.figure.Name)}}},
 		{Text: word, Chip: style},
 		{Text: report.Amount(c.figure.Unit, c.at.Before) + " → " + report.Amount(c.figure.Unit, c.at.After), Dim: size},
 		{Text: when(c.after), To: l.run(c.after), Small: []string{c.after.Path}},

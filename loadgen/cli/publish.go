@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/ab"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
+	"github.com/stormglass/stormglass/loadgen/internal/runs/site"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func newPublish() *cobra.Command {
+	var out, baseline string
+	var sum summary
+	var output *commandline.Output
+	cmd := &cobra.Command{
+		Use:   "publish DIR... --out DIR",
+		Short: "Write web pages about recorded runs as files, for example for CI artifacts",
+		Long: `Write the pages of 'loadgen serve' as files that need no server: the list of all runs,
+the trends of their metrics, the report of each run and, for two to six runs of one
+scenario, the runs over each other. Each DIR is the directory of a run, or a folder that
+contains such directories. Open index.html in the new directory.
+
+--summary appends the latest run as Markdown: its verdict, gates and causes. With
+--baseline, the summary also compares all runs in DIR with the baseline: the change of
+each metric, and what else changed. The exit code does not depend on verdicts.`,
+		Example: `  loadgen publish runs --out site
+  loadgen publish runs/ci --out site --baseline baselines/main --summary "$GITHUB_STEP_SUMMARY"`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case out == "":
+				return exitcode.Usagef("--out is missing (name a new directory for the pages)")
+			case baseline != "" && sum.file == "":
+				return exitcode.Usagef("--baseline requires --summary FILE, which shows the comparison (add --summary)")
+			}
+			if err := sum.check(); err != nil {
+				return err
+			}
+			index, err := openIndex(args)
+			if err != nil {
+				return err
+			}
+			index.Scan(cmd.Context())
+			if err := sum.write(func(w io.Writer) error { return summarize(cmd, w, index, args, baseline) }); err != nil {
+				return err
+			}
+			p, err := site.Publish(cmd.Context(), index, out)
+			if err != nil {
+				return err
+			}
+			return output.Write(cmd.OutOrStdout(), p, func() error {
+				for _, note := range p.Notes {
+					fmt.Fprintln(cmd.OutOrStdout(), terminal.Clean(note))
+				}
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %d entries, %.1f MB (open index.html in a browser)\n", terminal.Clean(p.Dir), p.Runs, float64(p.Bytes)/1e6)
+				return err
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&out, "out", "", "new `directory` for the pages")
+	flags.StringVar(&baseline, "baseline", "", "`directory` of a baseline, or of earlier runs of the same scenario, to compare with in the summary")
+	sum.flag(cmd)
+	output = commandline.AddOutput(cmd)
+	return cmd
+}
+
+// summarize writes the latest run as Markdown and, with a baseline, the comparison of all runs with the baseline.
+func summarize(cmd *cobra.Command, w io.Writer, index *runs.Index, dirs []string, baseline string) error {
+	all := index.Snapshot().Entries
+	latest := slices.IndexFunc(all, func(e *runs.Entry) bool { return e.Kind == runs.Run && len(e.Values) > 0 })
+	if latest < 0 {
+		return exitcode.Usagef("--summary: the directories contain no judged run (`loadgen report DIR` judges a run)")
+	}
+	var r result.Result
+	if err := result.ReadJSON(all[latest].Dir, result.ResultFile, &r); err != nil {
+		return err
+	}
+	if err := report.Summary(w, r); err != nil || baseline == "" {
+		return err
+	}
+	if len(dirs) > 1 {
+		return exitcode.Usagef("--baseline compares one directory of runs (name one DIR)")
+	}
+	c, err := ab.Compare(cmd.Context(), paired.Default(), nil, baseline, dirs[0])
+	if err != nil {
+		return err
+	}
+	return report.ABSummary(w, c)
+}

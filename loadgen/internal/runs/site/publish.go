@@ -1,0 +1,182 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/report/document"
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Published describes a static site.
+type Published struct {
+	Dir   string   `json:"dir"`
+	Runs  int      `json:"runs"`
+	Bytes int64    `json:"bytes"` // of all files
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Publish writes the pages about the runs of an index, and their reports, as files to the new directory out. The pages
+// need no server. If an error occurs, out is not created.
+func Publish(ctx context.Context, index *runs.Index, out string) (p Published, err error) {
+	if err := checkNew(out); err != nil {
+		return p, err
+	}
+	index.Scan(ctx)
+	s := index.Snapshot()
+	if len(s.Entries) == 0 {
+		return p, exitcode.Usagef("the directories contain no run (name the directory of a run, or a folder that contains runs)")
+	}
+	parent := filepath.Dir(filepath.Clean(out))
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return p, exitcode.Usagef("--out %s: %w (name a directory that can be created)", out, userfile.Cause(err))
+	}
+	work, err := os.MkdirTemp(parent, ".publish-*")
+	if err != nil {
+		return p, exitcode.Usagef("--out %s: %w (name a directory that can be created)", out, userfile.Cause(err))
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	w := writer{ctx: ctx, dir: filepath.Join(work, "site")}
+	if p, err = w.all(s); err != nil {
+		return p, exitcode.EnvironmentError(err)
+	}
+	p.Dir = out
+	if err := errors.Join(removeEmpty(out), os.Rename(w.dir, out)); err != nil {
+		return p, exitcode.Environmentf("--out %s: %w", out, userfile.Cause(err))
+	}
+	return p, nil
+}
+
+// checkNew returns an error unless out is missing or an empty directory.
+func checkNew(out string) error {
+	list, err := os.ReadDir(out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(list) == 0:
+		return nil
+	case err == nil:
+		err = errors.New("the directory is not empty")
+	}
+	return exitcode.Usagef("--out %s: %w (name a new directory)", out, userfile.Cause(err))
+}
+
+func removeEmpty(out string) error {
+	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// writer writes the files of a site.
+type writer struct {
+	ctx   context.Context
+	dir   string
+	bytes int64
+	notes []string
+}
+
+func (w *writer) all(s runs.Snapshot) (p Published, err error) {
+	groups := groupsOf(s.Entries)
+	l := links{static: true}
+	if over := comparable(s.Entries); over != nil {
+		l.compare = "compare.html"
+		if err := w.write(l.compare, func(to io.Writer) error { return comparison(w.ctx, to, over, groups, l) }); err != nil {
+			return p, err
+		}
+	}
+	for _, e := range s.Entries {
+		if err := w.copyRun(e, l); err != nil {
+			return p, err
+		}
+	}
+	for _, g := range groups {
+		d := trendPage(groups, g, l)
+		if err := w.document(trendFile(g.scenario, g.variant), d); err != nil {
+			return p, err
+		}
+	}
+	if err := w.document("index.html", listPage(s, view{}, latestChanges(groups), groups, l)); err != nil {
+		return p, err
+	}
+	return Published{Runs: len(s.Entries), Bytes: w.bytes, Notes: w.notes}, w.ctx.Err()
+}
+
+// comparable returns the runs that a static site shows over each other, the oldest first: all runs, if they are two to
+// six runs of one scenario. Otherwise it returns nil.
+func comparable(all []*runs.Entry) (over []*runs.Entry) {
+	for _, e := range all {
+		if e.Kind == runs.Run && len(e.Values) > 0 {
+			over = append([]*runs.Entry{e}, over...)
+		}
+	}
+	if len(over) < 2 || len(over) > mostOver {
+		return nil
+	}
+	for _, e := range over {
+		if e.Scenario != over[0].Scenario {
+			return nil
+		}
+	}
+	return over
+}
+
+func (w *writer) document(name string, d document.Document) error {
+	return w.write(name, func(to io.Writer) error { return document.Write(to, d) })
+}
+
+// copyRun copies the page and the results of an entry.
+func (w *writer) copyRun(e *runs.Entry, l links) error {
+	if w.ctx.Err() != nil {
+		return w.ctx.Err()
+	}
+	for _, name := range []string{e.Page, result.ResultFile, result.JUnitFile, result.ScenarioFile, result.ABFile, result.CapacityFile, result.ComparisonFile} {
+		if name == "" {
+			continue
+		}
+		from, err := e.OpenFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			w.notes = append(w.notes, fmt.Sprintf("%s/%s was not copied: %s", e.Path, name, err))
+			continue
+		}
+		err = w.write("run/"+e.Path+"/"+name, func(to io.Writer) error {
+			_, err := io.Copy(to, from)
+			return err
+		})
+		if err = errors.Join(err, from.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a file of the site. name is a path with slashes.
+func (w *writer) write(name string, write func(io.Writer) error) (err error) {
+	path := filepath.Join(w.dir, filepath.FromSlash(strings.TrimPrefix(name, "/")))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := write(f); err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		w.bytes += info.Size()
+	}
+	return err
+}
