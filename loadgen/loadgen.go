@@ -75,6 +75,8 @@ type Options struct {
 	// Overrides are the path=value settings that the caller applied to Scenario. WithoutGates are the names of the
 	// gates that the caller removed from it. The run only records these two fields.
 	Overrides, WithoutGates []string
+	// Labels are recorded in the run's files. They have no effect on the run.
+	Labels map[string]string
 	// WithoutHooks reports whether the caller removed the hooks from Scenario with Scenario.DropHooks. The run only
 	// records it.
 	WithoutHooks bool

@@ -21,6 +21,7 @@ func newAB(signals *interrupts) *cobra.Command {
 	var against string
 	var output *commandline.Output
 	var sum summary
+	var labels labelFlag
 	var noHooks bool
 	var fuse fuseFlags
 	var pairs, alphas []string
@@ -70,7 +71,7 @@ Exit codes:
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(sum.check(), looks(&o.Plan, pairs, alphas), fuse.into(&o.Fuse, "", false)); err != nil {
+			if err := errors.Join(sum.check(), labels.into(&o.Labels), looks(&o.Plan, pairs, alphas), fuse.into(&o.Fuse, "", false)); err != nil {
 				return err
 			}
 			if against != "" {
@@ -114,6 +115,7 @@ Exit codes:
 	flags.StringVar(&against, "against", "", "`directory` of a baseline, the same as --a DIRECTORY")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
+	labels.add(flags)
 	addHooksFlag(cmd, &noHooks)
 	flags.StringArrayVar(&o.Gated, "metric", nil, "`name` of a metric in compare that decides the answer, or all (repeatable; default: the metrics that vary least)")
 	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the metrics are tested")

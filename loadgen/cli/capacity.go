@@ -24,6 +24,7 @@ func newCapacity(signals *interrupts) *cobra.Command {
 	var output *commandline.Output
 	var noHooks bool
 	var sum summary
+	var labels labelFlag
 	var fuse fuseFlags
 	cmd := &cobra.Command{
 		Use:   "capacity NAME|FILE",
@@ -70,7 +71,7 @@ Exit codes:
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := errors.Join(sum.check(), fuse.into(&o.Fuse, "", false)); err != nil {
+			if err := errors.Join(sum.check(), labels.into(&o.Labels), fuse.into(&o.Fuse, "", false)); err != nil {
 				return err
 			}
 			if args[0] == "-" {
@@ -116,6 +117,7 @@ Exit codes:
 	flags.StringArrayVar(&b, "b", nil, "`spec` of a second configuration to compare (repeatable)")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
+	labels.add(flags)
 	addHooksFlag(cmd, &noHooks)
 	percentVar(flags, &o.Width, "width", "end the search when the 90% confidence interval of the capacity is at most this wide")
 	flags.IntVar(&o.Most, "trials", o.Most, "maximum `number` of trials, not counting the final trials that confirm the result")

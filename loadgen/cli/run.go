@@ -26,6 +26,7 @@ func newRun(signals *interrupts) *cobra.Command {
 	var variant string
 	var output *commandline.Output
 	var sum summary
+	var labels labelFlag
 	var prometheus prometheusFlags
 	var receiver remoteWriteFlags
 	var workers workerFlags
@@ -89,7 +90,7 @@ remaining ones. A third signal, at least 5 s later, ends the program immediately
 		Args:              nameOrList,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), render.into(cmd.Flags(), kubeconfig, workers.job.Image, &o), prometheus.into(&o), receiver.check(), sum.check(), fuse.into(&o.Fuse, workers.job.Image, workers.useImage() || render.on), live.check(variant)); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), render.into(cmd.Flags(), kubeconfig, workers.job.Image, &o), prometheus.into(&o), receiver.check(), sum.check(), labels.into(&o.Labels), fuse.into(&o.Fuse, workers.job.Image, workers.useImage() || render.on), live.check(variant)); err != nil {
 				return err
 			}
 			o.RemoteWrite = receiver.config
@@ -177,6 +178,7 @@ remaining ones. A third signal, at least 5 s later, ends the program immediately
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "controlplane `binary` (default: next to loadgen, then PATH)")
 	commandline.Heading(flags, "Scenario")
 	flags.StringVar(&o.Out, "out", "", "`directory` of the results (default runs/TIME-NAME)")
+	labels.add(flags)
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
 	live.add(flags)

@@ -37,7 +37,7 @@ func renderedFlags() []string {
 }
 
 func passedFlags() []string {
-	return []string{"abort-on", "max-rate", "no-lock", "remote-write", "prometheus", "prometheus-job", "prometheus-match", "workers-within", "quiet", "log-level"}
+	return []string{"abort-on", "max-rate", "no-lock", "remote-write", "prometheus", "prometheus-job", "prometheus-match", "workers-within", "label", "quiet", "log-level"}
 }
 
 // into moves o.Kubeconfig, which the flags have set, to f.asked, because the run in the pod uses the pod's own cluster.

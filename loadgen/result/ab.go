@@ -47,6 +47,8 @@ type AB struct {
 	Pairs    []Pair     `json:"pairs"`          // in order, including discarded pairs
 	Thrown   int        `json:"thrown"`
 	Figures  []ABFigure `json:"figures"` // first the gated figures, which decide the answer
+	// Labels: labels of the runs, except the runs of a baseline
+	Labels map[string]string `json:"labels,omitempty"`
 	// Grown: spans that take more time in B than in A, if the runs have traces; not tested for significance
 	Grown []SpanGrowth `json:"grown,omitempty"`
 }
@@ -198,5 +200,5 @@ func (c *AB) Check() error {
 	if len(c.Plan.Looks) == 0 {
 		return errors.New("it has no plan")
 	}
-	return nil
+	return CheckLabels(c.Labels)
 }

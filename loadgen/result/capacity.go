@@ -28,6 +28,8 @@ type Capacity struct {
 	Started   time.Time `json:"started"`
 	Ended     time.Time `json:"ended,omitzero"` // absent: the search did not finish
 	Overrides []string  `json:"overrides,omitempty"`
+	// Labels: labels of each trial's run
+	Labels map[string]string `json:"labels,omitempty"`
 	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`; a trial ended by one of them is bad
 	AbortOn  []string `json:"abortOn,omitempty"`
 	InTurns  bool     `json:"inTurns,omitempty"` // trials alternated with trials of another search
@@ -129,7 +131,7 @@ func (c *Capacity) Check() error {
 	if known != 0 && known != 3 || known == 0 && c.Answer == "found" {
 		return errors.New("its interval is incomplete")
 	}
-	return nil
+	return CheckLabels(c.Labels)
 }
 
 // MayBeLower reports whether the capacity may lie below the interval that the search found.

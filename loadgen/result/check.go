@@ -27,9 +27,11 @@ func (r *Run) Check() error {
 	case r.Started.IsZero():
 		return errors.New("the start time of the run is missing")
 	case !r.Ended.IsZero():
-		return checkSpan("the run", r.Started, r.Ended)
+		if err := checkSpan("the run", r.Started, r.Ended); err != nil {
+			return err
+		}
 	}
-	return nil
+	return CheckLabels(r.Labels)
 }
 
 // checkSpan returns an error if a time span has no start or no end, ends before it starts, or is longer than any run.
@@ -234,13 +236,17 @@ func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
 }
 
-// Check returns an error if r has another schema version, the id of the run is not a name, or the measurements are invalid.
+// Check returns an error if r has another schema version, the id or the labels of the run are invalid, or the measurements
+// are invalid.
 func (r *Result) Check() error {
 	switch id := r.Run.ID; {
 	case r.Schema != Schema:
 		return fmt.Errorf("the schema is %q, but must be %q", r.Schema, Schema)
 	case id != "" && !isName(id): // without run.json, the id is unknown
 		return fmt.Errorf("run.id %q is not a name", id)
+	}
+	if err := CheckLabels(r.Run.Labels); err != nil {
+		return fmt.Errorf("run.labels: %w", err)
 	}
 	return r.Measurements.Check()
 }

@@ -83,6 +83,8 @@ type Run struct {
 	WithoutGates []string  `json:"withoutGates,omitempty"` // gates that `--without-gate` left out
 	WithoutHooks bool      `json:"withoutHooks,omitempty"` // `--no-hooks` left out the hooks
 	Warnings     []string  `json:"warnings,omitempty"`     // from the checks before the start, and from the run
+	// Labels: values of `--label`, by name
+	Labels map[string]string `json:"labels,omitempty"`
 	// MissedFaults: faults that never began, or were active for less than their time; the run then does not pass
 	MissedFaults []string  `json:"missedFaults,omitempty"`
 	Profiles     []Profile `json:"profiles,omitempty"` // including failed profiles

@@ -152,7 +152,7 @@ func (s *session) plan() (err error) {
 		return err
 	}
 	s.c = result.AB{
-		Schema: result.ABSchema, Scenario: s.o.A.Scenario.Name, Started: time.Now().UTC(), Seed: s.o.A.Scenario.Seed,
+		Schema: result.ABSchema, Scenario: s.o.A.Scenario.Name, Started: time.Now().UTC(), Seed: s.o.A.Scenario.Seed, Labels: s.o.Labels,
 		A: s.o.A.Side, B: s.o.B.Side, Plan: s.o.Plan, Pairs: []result.Pair{}, Figures: figures,
 	}
 	for _, side := range []struct {

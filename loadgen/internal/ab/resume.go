@@ -1,6 +1,7 @@
 package ab
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -25,7 +26,10 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: --looks, --alpha and the other statistical settings cannot be changed after the first pairs (remove them)", s.Dir.Path)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
 		return exitcode.Usagef("--resume %s: the metrics that decide the answer cannot be changed after the first pairs (remove --metric)", s.Dir.Path)
+	case s.o.Labels != nil && !maps.Equal(s.o.Labels, before.Labels):
+		return exitcode.Usagef("--resume %s: the labels cannot be changed after the first pairs (remove --label)", s.Dir.Path)
 	}
+	s.o.Labels = before.Labels
 	if len(before.Pairs) > 0 {
 		first := before.Pairs[0].B
 		host := before.Host

@@ -70,15 +70,20 @@ func TestResumeOfTheSameInOtherWords(t *testing.T) {
 		}
 		return nil
 	}})
-	begun.o.B.Spec = []string{"WatchList=false"}
+	begun.o.B.Spec, begun.o.Labels = []string{"WatchList=false"}, map[string]string{"team": "core"}
 	_, dir, err := begun.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := options(t, &plane{spread: 0.01})
 	again.o.Resume, again.o.B.Spec = dir, []string{"controlPlane.featureGates.WatchList=false"}
-	if c, _, err := again.run(t.Context()); err != nil || c.Answer != result.NotRegressed {
-		t.Errorf("%s: %v", c.Answer, err)
+	again.o.Labels = map[string]string{"team": "web"}
+	if _, _, err := again.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "(remove --label)") {
+		t.Errorf("resume with other labels: error %v", err)
+	}
+	again.o.Labels = nil
+	if c, _, err := again.run(t.Context()); err != nil || c.Answer != result.NotRegressed || c.Labels["team"] != "core" {
+		t.Errorf("%s, labels %v: %v", c.Answer, c.Labels, err)
 	}
 }
 

@@ -48,7 +48,11 @@ func TestResume(t *testing.T) {
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "did not have the setting nodes.count=5 (leave it out)") {
 		t.Errorf("resume with other settings: error %v", err)
 	}
-	s.o.Overrides, s.o.Scenario.Capacity.To.Value = nil, 4000
+	s.o.Overrides, s.o.Labels = nil, map[string]string{"team": "web"}
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the labels cannot be changed after the first trial (remove --label)") {
+		t.Errorf("resume with other labels: error %v", err)
+	}
+	s.o.Labels, s.o.Scenario.Capacity.To.Value = nil, 4000
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "from 10 to 5000") {
 		t.Errorf("resume with another range: error %v", err)
 	}

@@ -143,7 +143,7 @@ func (s *session) plan() (err error) {
 	}
 	s.c = result.Capacity{
 		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
-		Started: time.Now().UTC(), Overrides: s.o.Overrides, Trials: []result.Trial{}, GaveWay: []result.GaveWay{},
+		Started: time.Now().UTC(), Labels: s.o.Labels, Overrides: s.o.Overrides, Trials: []result.Trial{}, GaveWay: []result.GaveWay{},
 	}
 	if err := s.digests(*sc); err != nil {
 		return err
@@ -228,6 +228,10 @@ func (s *session) resume() error {
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
 		return exitcode.Usagef("--resume %s: the scenario has changed since the first trial (restore it from %s, or start a new search)", s.Dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
 	}
+	if s.o.Labels != nil && !maps.Equal(s.o.Labels, before.Labels) {
+		return exitcode.Usagef("--resume %s: the labels cannot be changed after the first trial (remove --label)", s.Dir.Path)
+	}
+	s.o.Labels = before.Labels
 	if err := s.CheckGenerator(before.Host, before.Versions.Stormglass, "trials", "search"); err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package report
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/terminal"
@@ -43,7 +45,7 @@ func environmentTables(r result.Result) []table {
 	v, h, c := r.Run.Versions, r.Run.Host, r.Run.Cluster
 	env := table{Caption: "Versions and machine", Head: heads("Fact", "Value")}
 	for _, row := range []fact{
-		{"Run", r.Run.ID}, {"Stormglass", v.Stormglass}, {"Kubernetes", kubernetesText(v)}, {"etcd", etcdText(v)}, {"Go", v.Go},
+		{"Run", r.Run.ID}, {"Labels", strings.Join(labelTexts(r.Run), ", ")}, {"Stormglass", v.Stormglass}, {"Kubernetes", kubernetesText(v)}, {"etcd", etcdText(v)}, {"Go", v.Go},
 		{"Generator's machine", h.OS + ", kernel " + h.Kernel},
 		{"CPU", fmt.Sprintf("%d × %s", h.CPUs, h.CPUModel)},
 		{"Memory", chart.Format(scenario.Size, float64(h.MemoryBytes))},
@@ -59,6 +61,14 @@ func environmentTables(r result.Result) []table {
 		env.add("Control plane ready after", seconds(c.ReadySeconds))
 	}
 	return []table{dev, env}
+}
+
+// labelTexts returns the labels of a run as NAME=VALUE, sorted by name.
+func labelTexts(run result.Run) (texts []string) {
+	for _, name := range slices.Sorted(maps.Keys(run.Labels)) {
+		texts = append(texts, name+"="+run.Labels[name])
+	}
+	return texts
 }
 
 func scrapes(m result.Measurements) string {
@@ -92,6 +102,9 @@ func commands(r result.Result) (typed, byFile string) {
 	}
 	if r.Run.WithoutHooks {
 		typed += " --no-hooks"
+	}
+	for _, l := range labelTexts(r.Run) {
+		typed += " --label " + shellQuote(terminal.Clean(l))
 	}
 	return typed + cluster, "loadgen run DIR/" + result.ScenarioFile + cluster
 }

@@ -64,6 +64,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	r := stormRun()
 	r.Run.Scenario, r.Run.Cluster.Name, r.Run.Cluster.Bundled = evil, evil, false
 	r.Run.Overrides, r.Run.WithoutGates = []string{evil}, []string{evil}
+	r.Run.Labels = map[string]string{evil: evil}
 	r.Reasons = append(r.Reasons, evil)
 	r.Gates[0].Name, r.Gates[3].Detail, r.Gates[3].Expr = evil, evil, evil
 	r.Key[1].Rows[0].Label, r.Key[0].Missing, r.Key[0].Rows = evil, evil, nil
@@ -272,7 +273,8 @@ func TestCommandRepeatsTheRun(t *testing.T) {
 	var r result.Result
 	r.Run.Scenario, r.Run.Cluster.Bundled = "watch-flood", true
 	r.Run.Overrides, r.Run.WithoutGates = []string{"nodes.count=5", "record.drop=[a b]"}, []string{"lost"}
-	if typed, _ := commands(r); typed != "loadgen run watch-flood --set nodes.count=5 --set 'record.drop=[a b]' --without-gate lost" {
+	r.Run.Labels = map[string]string{"team": "core", "for": "the release"}
+	if typed, _ := commands(r); typed != "loadgen run watch-flood --set nodes.count=5 --set 'record.drop=[a b]' --without-gate lost --label 'for=the release' --label team=core" {
 		t.Errorf("got %s", typed)
 	}
 }

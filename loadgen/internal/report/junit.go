@@ -194,6 +194,9 @@ func junitProperties(r result.Result) []junitProperty {
 		{"etcd", run.Versions.Etcd}, {"go", run.Versions.Go},
 		{"host", fmt.Sprintf("%s, %d CPUs, %s", run.Host.OS, run.Host.CPUs, chart.Format("bytes", float64(run.Host.MemoryBytes)))},
 	}
+	for _, l := range labelTexts(run) {
+		props = append(props, junitProperty{"label", l})
+	}
 	for _, o := range run.Overrides {
 		props = append(props, junitProperty{"set", o})
 	}

@@ -153,3 +153,22 @@ func TestJUnit(t *testing.T) {
 		})
 	}
 }
+
+// The page and junit.xml show the labels of a run.
+func TestLabelsAreShown(t *testing.T) {
+	r := stormRun()
+	r.Run.Labels = map[string]string{"team": "core", "build": "7"}
+	var text strings.Builder
+	if err := JUnit(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	checkJUnit(t, text.String())
+	for _, want := range []string{`<property name="label" value="build=7"></property>`, `<property name="label" value="team=core"></property>`} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("junit.xml lacks %s", want)
+		}
+	}
+	if page := render(t, r, nil); !strings.Contains(page, "build=7, team=core") {
+		t.Error("the page lacks the labels")
+	}
+}

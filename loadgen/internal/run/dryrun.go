@@ -77,5 +77,5 @@ func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 
 // check returns all errors in the options that can be found before anything starts.
 func (o Options) check() error {
-	return errors.Join(o.checkTarget(), o.checkLoads(), workers.Check(o.Workers, o.Scenario), o.checkCustom(), CheckDescriptors(o.Scenario, o.Workers.Count > 0), o.checkHooks(), o.checkRate(), o.checkFuse(), o.checkTracing())
+	return errors.Join(o.checkTarget(), o.checkLoads(), workers.Check(o.Workers, o.Scenario), o.checkCustom(), CheckDescriptors(o.Scenario, o.Workers.Count > 0), o.checkHooks(), o.checkLabels(), o.checkRate(), o.checkFuse(), o.checkTracing())
 }

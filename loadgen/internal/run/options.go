@@ -15,6 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -23,6 +24,7 @@ import (
 type Options struct {
 	Scenario                *scenario.Scenario
 	Overrides, WithoutGates []string
+	Labels                  map[string]string
 	WithoutHooks            bool
 	Out                     string
 	Kubeconfig              cluster.Kubeconfig
@@ -60,6 +62,13 @@ func (o Options) checkLoads() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(unused)) {
 		return exitcode.Usagef("Options.Loads: scenario %s has no custom load %q", o.Scenario.Name, name)
+	}
+	return nil
+}
+
+func (o Options) checkLabels() error {
+	if err := result.CheckLabels(o.Labels); err != nil {
+		return exitcode.Usagef("--label: %w", err)
 	}
 	return nil
 }

@@ -180,7 +180,7 @@ func describe(p plan) (info result.Run, err error) {
 	s := p.o.Scenario
 	info = result.Run{
 		Scenario: s.Name, Started: time.Now().UTC(), Seed: s.Seed, Variant: s.Variant, Warnings: s.Warnings(),
-		Overrides: p.o.Overrides, WithoutGates: p.o.WithoutGates, WithoutHooks: p.o.WithoutHooks, Host: hostFacts(),
+		Labels: p.o.Labels, Overrides: p.o.Overrides, WithoutGates: p.o.WithoutGates, WithoutHooks: p.o.WithoutHooks, Host: hostFacts(),
 		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()}, AbortOn: p.aborts.texts(),
 	}
 	info.Cluster.Bundled = p.o.Kubeconfig.Files == ""

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
@@ -22,6 +23,19 @@ func TestUnservedResourcesWarnOnABundledPlane(t *testing.T) {
 		if err != nil || slices.Contains(info.Warnings, want) != (files == "") || len(info.Warnings) > 1 {
 			t.Errorf("with kubeconfig %q: warnings %q, error %v", files, info.Warnings, err)
 		}
+	}
+}
+
+// A run records its labels, and refuses labels that run.json cannot contain.
+func TestRunRecordsItsLabels(t *testing.T) {
+	o := Options{Scenario: parse(t, "phases: [{name: a, for: 10s}]\n"), Labels: map[string]string{"team": "core"}}
+	info, err := describe(plan{o: o, aborts: &aborts{}})
+	if err != nil || info.Labels["team"] != "core" || o.checkLabels() != nil {
+		t.Errorf("labels %v, error %v", info.Labels, err)
+	}
+	o.Labels["a b"] = "c"
+	if err := o.checkLabels(); exitcode.Of(err) != exitcode.Usage {
+		t.Errorf("checkLabels accepts an invalid name: %v", err)
 	}
 }
 
