@@ -148,6 +148,9 @@ func (e *Entry) describe(r result.Run) {
 	e.Host.CPUModel, e.Host.Kernel, e.Host.OS = clean(e.Host.CPUModel), clean(e.Host.Kernel), clean(e.Host.OS)
 	e.Versions = result.Versions{Stormglass: clean(r.Versions.Stormglass), Kubernetes: clean(r.Versions.Kubernetes), Etcd: clean(r.Versions.Etcd), Go: clean(r.Versions.Go)}
 	e.Settings = shortened(r.Overrides)
+	if result.CheckLabels(r.Labels) == nil {
+		e.Labels = r.Labels
+	}
 	if r.Failure != "" {
 		e.why("the environment failed: " + r.Failure)
 	}

@@ -145,7 +145,7 @@ func readStudy(e *Entry, files map[string]bool, name, page string) {
 		e.damaged(fmt.Errorf("%s: %w", name, err))
 		return
 	}
-	e.describe(result.Run{Scenario: s.Scenario, Started: s.Started, Ended: s.Ended, Versions: s.Versions, Host: s.Host, Overrides: s.Overrides})
+	e.describe(result.Run{Scenario: s.Scenario, Started: s.Started, Ended: s.Ended, Versions: s.Versions, Host: s.Host, Overrides: s.Overrides, Labels: s.Labels})
 	e.Style = map[int]string{0: "pass", 1: "fail"}[s.ExitCode]
 	if e.Style == "" {
 		e.Style = "nodata"

@@ -3,6 +3,7 @@
 package site
 
 import (
+	"crypto/sha256"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/document"
 	"github.com/stormglass/stormglass/loadgen/internal/runs"
 )
@@ -91,11 +93,12 @@ func query(pairs ...string) string {
 
 // trendFile returns the name of the file with the trends of a scenario and a variant.
 func trendFile(scenario, variant string) string {
-	name := "trend-" + scenario
-	if variant != "" {
-		name += "-" + variant
+	name := strings.Trim(scenario+"-"+variant, "-")
+	slug := chart.Slug(name)
+	if slug != name { // several names have the same slug
+		slug += fmt.Sprintf("-%.3x", sha256.Sum256([]byte(scenario+"\x00"+variant)))
 	}
-	return url.PathEscape(strings.ReplaceAll(name, "/", "-")) + ".html"
+	return "trend-" + slug + ".html"
 }
 
 // navigation returns the links at the top of each page.

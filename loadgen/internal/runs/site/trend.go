@@ -60,7 +60,7 @@ func (g group) name() string {
 
 // change is a change of a metric, with what changed in the runs.
 type change struct {
-	group  group
+	group         group
 	figure        result.TrendFigure
 	at            result.TrendChange
 	before, after *runs.Entry // the last run before the change, and the first after it

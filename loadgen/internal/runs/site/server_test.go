@@ -1,0 +1,238 @@
+package site
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
+	"github.com/stormglass/stormglass/loadgen/internal/runs/runstest"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// serve serves a folder, after the first scan.
+func serve(tb testing.TB, dir string) *httptest.Server {
+	tb.Helper()
+	index, err := runs.Open([]string{dir}, []string{""})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	tb.Cleanup(cancel)
+	index.Scan(ctx)
+	server := httptest.NewServer(NewServer(ctx, index))
+	tb.Cleanup(server.Close)
+	return server
+}
+
+func get(tb testing.TB, url string) (*http.Response, string) {
+	tb.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return answer, string(text)
+}
+
+const hostile = `<script>alert(1)</script>"'&`
+
+// The server sends only the files of entries, and no path leaves the folder. It refuses requests that write.
+func TestServerKeepsToTheFolder(t *testing.T) {
+	outer := t.TempDir()
+	dir := filepath.Join(outer, "runs")
+	run := filepath.Base(runstest.Write(t, dir, 1, 1, nil)[0])
+	for path, text := range map[string]string{
+		filepath.Join(outer, "secret", result.RunFile): "secret", filepath.Join(outer, result.ResultFile): "secret", filepath.Join(dir, run, "notes.txt"): "secret",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from, to := range map[string]string{
+		filepath.Join(dir, run, result.JUnitFile): filepath.Join(outer, result.ResultFile), filepath.Join(dir, "link"): filepath.Join(outer, "secret"),
+	} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := serve(t, dir)
+	for path, want := range map[string]int{
+		"/":                                        200,
+		"/run/" + run + "/report.html":             200,
+		"/run/" + run + "/result.json":             200,
+		"/run/" + run + "/junit.xml":               404, // a link that leaves the folder
+		"/run/" + run + "/notes.txt":               404,
+		"/run/link/run.json":                       404,
+		"/run/%2e%2e/result.json":                  404,
+		"/run/" + run + "/..%2f..%2fresult.json":   404,
+		"/run/" + run + "%2f..%2f..%2fresult.json": 404,
+		"/run/..%5cresult.json":                    404,
+		"/run//etc/passwd":                         404,
+		"/run/" + run + "/report.html%00":          404,
+		"/trend?scenario=nothing":                  404,
+		"/trend.csv":                               404,
+		"/compare":                                 404,
+		"/compare?run=" + run + "&run=../secret":   404,
+		"/compare?run=" + run + "&run=" + run:      404,
+		"/?from=-5&text=%00%ff":                    200,
+		"/?from=99999999999999999999":              200,
+	} {
+		answer, text := get(t, server.URL+path)
+		if answer.StatusCode != want || strings.Contains(text, "secret") {
+			t.Errorf("%s: %d, want %d\n%s", path, answer.StatusCode, want, text)
+		}
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE"} {
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s: %d", method, answer.StatusCode)
+		}
+	}
+}
+
+// Names and texts of a hostile run stay texts, and the report of a run has no access to other pages.
+func TestServerEscapesTexts(t *testing.T) {
+	dir := t.TempDir()
+	all := runstest.Write(t, dir, 2, 1, func(_ int, r *result.Result, _ *string) {
+		r.Run.Scenario = strings.ReplaceAll(hostile, "/", "") // also the name of the directory
+		r.Run.Versions.Kubernetes, r.Run.Host.CPUModel = hostile, hostile
+		r.Run.Labels = map[string]string{"team": hostile}
+		r.Verdict, r.Reasons = hostile, []string{hostile}
+		r.Gates[0].Name, r.Figures[0].Name = hostile, hostile
+	})
+	server := serve(t, dir)
+	paths := []string{"/", "/trend", "/?text=" + "%3Cscript%3Ealert(1)", "/compare?run=" + filepath.Base(all[0]) + "&run=" + filepath.Base(all[1])}
+	for _, path := range paths {
+		path = strings.NewReplacer(" ", "%20", "<", "%3C", ">", "%3E", `"`, "%22", "'", "%27", "&\"", "%26").Replace(path)
+		answer, text := get(t, server.URL+path)
+		if strings.Contains(text, "<script>alert") || answer.StatusCode >= 500 {
+			t.Errorf("%s: %d: contains the script of a text", path, answer.StatusCode)
+		}
+	}
+	_, list := get(t, server.URL+"/runs.json")
+	var entries []runs.Entry
+	if err := json.Unmarshal([]byte(list), &entries); err != nil || len(entries) != 2 {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	answer, _ := get(t, server.URL+"/"+links{}.file(&entries[0], result.HTMLFile))
+	if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "sandbox allow-scripts") || strings.Contains(policy, "allow-same-origin") {
+		t.Errorf("policy of a report: %q", policy)
+	}
+}
+
+// The page of a trend names the run and the setting that made a gate worse, and links to both runs.
+func TestTrendPage(t *testing.T) {
+	dir := t.TempDir()
+	all := runstest.Write(t, dir, 30, 1, worse)
+	server := serve(t, dir)
+	for _, path := range []string{"/", "/trend?scenario=ci-gate"} {
+		_, page := get(t, server.URL+path)
+		for _, want := range []string{"mutating-latency", ">worse<", filepath.Base(all[19]), "scenario: controlPlane.webhookDelay: 10ms → 25ms", "compare?run="} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q", path, want)
+			}
+		}
+	}
+	_, csv := get(t, server.URL+"/trend.csv?scenario=ci-gate")
+	if lines := strings.Split(strings.TrimSpace(csv), "\n"); len(lines) != 31 || !strings.HasPrefix(lines[0], "run,started,verdict,stormglass,kubernetes,") {
+		t.Errorf("%d lines of CSV, the first: %s", len(lines), lines[0])
+	}
+	_, text := get(t, server.URL+"/trend.json?scenario=ci-gate")
+	var trend result.Trend
+	if err := json.Unmarshal([]byte(text), &trend); err != nil || len(trend.Runs) != 30 || len(trend.Figures[0].Changes) != 1 {
+		t.Errorf("trend %+v, %v", trend, err)
+	}
+}
+
+// worse makes the gate mutating-latency worse from run 19 on.
+func worse(i int, r *result.Result, scenario *string) {
+	if i >= 19 {
+		*r.Gates[0].Value *= 1.4
+		*scenario = strings.Replace(*scenario, "webhookDelay: 10ms", "webhookDelay: 25ms", 1)
+	}
+}
+
+// A browser that has the current version of the list is not sent it again.
+func TestListIsSentOnce(t *testing.T) {
+	dir := t.TempDir()
+	runstest.Write(t, dir, 3, 1, nil)
+	server := serve(t, dir)
+	answer, _ := get(t, server.URL)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("If-None-Match", answer.Header.Get("ETag"))
+	again, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Body.Close()
+	if again.StatusCode != http.StatusNotModified {
+		t.Errorf("status %d, want 304", again.StatusCode)
+	}
+}
+
+// Publish writes all pages and reports, and nothing if it fails.
+func TestPublish(t *testing.T) {
+	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "new", "site")
+	all := runstest.Write(t, dir, 4, 1, nil)
+	index, err := runs.Open([]string{dir}, []string{""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Publish(t.Context(), index, out)
+	if err != nil || p.Runs != 4 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	for _, name := range []string{"index.html", "trend-ci-gate.html", "compare.html", "run/" + filepath.Base(all[0]) + "/report.html", "run/" + filepath.Base(all[0]) + "/result.json"} {
+		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Publish(t.Context(), index, out); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("second call: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Publish(ctx, index, out+"2"); err == nil {
+		t.Error("no error after a cancellation")
+	}
+	if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) != 1 {
+		t.Errorf("after a failure: %v, %v", left, err)
+	}
+}
+
+// BenchmarkList sends the list of 5,000 runs.
+func BenchmarkList(b *testing.B) {
+	dir := b.TempDir()
+	runstest.Write(b, dir, 5000, 1, nil)
+	server := serve(b, dir)
+	for b.Loop() {
+		if answer, _ := get(b, server.URL); answer.StatusCode != 200 {
+			b.Fatal(answer.Status)
+		}
+	}
+}
