@@ -93,8 +93,9 @@ func TestGateExample(t *testing.T) {
 	if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
 		t.Errorf("the workflow's token has the permissions %v; it needs only read", w.Permissions)
 	}
-	used, kept := false, false
+	used, kept, written, published := false, false, false, false
 	for _, s := range w.Jobs["gate"].Steps {
+		written = written || strings.HasPrefix(s.Run, "loadgen publish ") && strings.HasPrefix(s.If, "always()")
 		switch name, _, _ := strings.Cut(s.Uses, "@"); name {
 		case "stormglass/stormglass":
 			used = true
@@ -104,11 +105,15 @@ func TestGateExample(t *testing.T) {
 				}
 			}
 		case "actions/upload-artifact":
-			kept = used && strings.HasPrefix(s.If, "always()") && s.With["path"] == "${{ steps.stormglass.outputs.run }}"
+			kept = kept || used && strings.HasPrefix(s.If, "always()") && s.With["path"] == "${{ steps.stormglass.outputs.run }}"
+			published = published || written && strings.HasPrefix(s.If, "always()") && s.With["path"] == "stormglass-site"
 		}
 	}
 	if !kept {
 		t.Error("no step uploads the run directory after every verdict")
+	}
+	if !published {
+		t.Error("no step uploads the static site after every verdict")
 	}
 }
 
