@@ -3,6 +3,7 @@
 package commandline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -155,14 +156,11 @@ func nearestCommand(c *cobra.Command, word string) string {
 			}
 		}
 	}
-	if near := strictyaml.Suggest(word, names); near != "" {
-		return near
-	}
-	if near := containing(word, names); near != "" {
-		return near
-	}
 	root := c.Root()
-	return strings.TrimPrefix(pathOf(root, word), root.Name()+" ")
+	if exact := pathOf(root, word); exact != "" {
+		return strings.TrimPrefix(exact, root.Name()+" ")
+	}
+	return cmp.Or(strictyaml.Suggest(word, names), containing(word, names))
 }
 
 func containing(word string, names []string) string {
