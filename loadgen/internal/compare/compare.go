@@ -208,12 +208,14 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 		}
 	}
 	c = newComparison(o.Scenario, time.Now().UTC())
-	dir, made, err := rundir.Make(o.Out, o.Scenario.Name, c.Started)
+	whole, err := run.MakeDirectory(o.Out, o.Scenario.Name, c.Started)
 	if err != nil {
 		return c, "", err
 	}
+	defer whole.Unlock()
+	dir = whole.Path
 	if err := writeComparison(dir, c); err != nil {
-		return c, "", errors.Join(err, rundir.Remove(dir, made))
+		return c, "", errors.Join(err, whole.Remove())
 	}
 	results := map[string]result.Result{}
 	var failed []error
@@ -240,7 +242,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 		}
 	}
 	if len(results) == 0 {
-		left := rundir.Remove(dir, made)
+		left := whole.Remove()
 		if len(failed) == 0 {
 			return c, "", run.Interrupted(left)
 		}
