@@ -119,6 +119,9 @@ const mostListed = 40
 
 // readTraces returns the kept traces of the run in dir, and the lives of pods.
 func readTraces(dir string) ([]spans.Trace, []result.PodLife, error) {
+	if err := result.CheckReduced(dir); err != nil {
+		return nil, nil, err
+	}
 	index, all, err := spans.Read(dir)
 	switch {
 	case spans.Missing(err):

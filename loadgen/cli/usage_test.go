@@ -25,7 +25,7 @@ func TestInvalidFlagIsNamed(t *testing.T) {
 				refused(t, append(words, "--"+f.Name+"x=1"), "(did you mean --"+f.Name+"?)")
 			}
 			switch f.Value.Type() {
-			case "int", "float64", "duration", "bool", "stringToString", "percent":
+			case "int", "float64", "duration", "bool", "stringToString", "percent", "age", "size":
 				refused(t, append(words, "--"+f.Name+"=no such"), `loadgen: --`+f.Name+` "no such": is n`)
 			case "string", "stringArray", "stringSlice":
 				if f.Name != "summary" && f.Name != "junit" {

@@ -51,7 +51,8 @@ type Recorded struct {
 	Signals  []result.Signal
 }
 
-// Open reads a run directory. It returns a usage error if dir is not a run directory.
+// Open reads a run directory. It returns a usage error if dir is not a run directory, and a *result.ReducedError if the
+// run was reduced to its results.
 func Open(dir string) (*Recorded, error) {
 	ours, err := result.IsRunDir(dir)
 	if err != nil {
@@ -59,6 +60,9 @@ func Open(dir string) (*Recorded, error) {
 	}
 	if !ours {
 		return nil, exitcode.Usagef("%s: the directory contains no files of a run (is this the directory of a run?)", dir)
+	}
+	if err := result.CheckReduced(dir); err != nil {
+		return nil, err
 	}
 	rec := &Recorded{Dir: dir}
 	rec.Run, err = result.ReadRun(dir)
@@ -293,6 +297,9 @@ func IsComparison(dir string) bool {
 func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if IsComparison(dir) {
 		return nil, res, exitcode.Usagef("%s: a comparison has no charts (specify the directory of one variant)", dir)
+	}
+	if err := result.CheckReduced(dir); err != nil {
+		return nil, res, err
 	}
 	err = result.ReadJSON(dir, result.ResultFile, &res)
 	if errors.Is(err, fs.ErrNotExist) {

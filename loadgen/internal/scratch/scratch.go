@@ -59,14 +59,19 @@ func LockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-	case err == nil:
-		return f, nil
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return nil, f.Close()
-	default:
+	if locked, err := Lock(f); err != nil || !locked {
 		return nil, errors.Join(err, f.Close())
 	}
+	return f, nil
+}
+
+// Lock locks the open directory f, as LockDir does. It returns false if another process holds the lock.
+func Lock(f *os.File) (locked bool, err error) {
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Sweep removes the scratch directories of this user whose processes were killed, and returns their paths. It skips

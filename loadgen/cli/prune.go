@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/runs/prune"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func newPrune() *cobra.Command {
+	var c prune.Criteria
+	var verdicts, labels []string
+	var dryRun bool
+	var output *commandline.Output
+	cmd := &cobra.Command{
+		Use:   "prune FOLDER...",
+		Short: "Remove old runs from folders, or reduce them to their results",
+		Long: `Remove runs from folders such as runs. At least one criterion is required. If you set
+several criteria, the command removes only runs that meet all of them, the oldest
+first. It does not ask.
+
+A comparison or a search with all its runs counts as one run. Its verdict is its exit
+code: 0 is pass, 1 is fail, other codes are "no data".
+
+The command leaves these entries alone, and lists them: active runs, baselines,
+damaged runs, runs with files that a run does not write, runs with objects in your
+cluster, and everything that is not a run. It does not follow symbolic links.
+
+With --reduce, the command keeps the results, report and measurements of a run, and
+removes its metrics, traces, profiles and the files of its control plane. A reduced
+run can be compared, but 'loadgen report' cannot judge it again.
+
+The command renames a directory to .pruned-NAME before it removes it. If it is
+interrupted, the next 'loadgen prune' removes the rest.`,
+		Example: `  loadgen prune runs --older-than 30d --keep 5 --dry-run
+  loadgen prune runs --max-size 20GB --reduce
+  loadgen prune runs --verdict "no data" --label team=core`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if c.Labels, err = result.ParseLabels(labels); err != nil {
+				return exitcode.Usagef("--label: %w", err)
+			}
+			c.Verdicts = verdicts
+			if err := checkPrune(cmd, c); err != nil {
+				return err
+			}
+			all, err := prune.Scan(args)
+			if err != nil {
+				return err
+			}
+			p := pruned{DryRun: dryRun, Entries: prune.Plan(all, c, time.Now())}
+			if !dryRun {
+				err = prune.Apply(cmd.Context(), p.Entries, time.Now())
+			}
+			for _, d := range p.Entries {
+				p.Freed += d.Frees
+			}
+			w := cmd.OutOrStdout()
+			return errors.Join(output.Write(w, p, func() error { return p.write(w) }), err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Var((*age)(&c.OlderThan), "older-than", "select runs that started longer ago than this `time`, for example 30d, 2w or 12h")
+	flags.IntVar(&c.Keep, "keep", 0, "keep the newest `number` of selected runs of each scenario in each folder")
+	flags.Var((*byteSize)(&c.MaxSize), "max-size", "remove runs until the runs of each folder take at most this `size`, for example 20GB")
+	flags.StringSliceVar(&verdicts, "verdict", nil, "select runs with one of these `verdicts`: "+strings.Join(prune.Verdicts(), ", "))
+	flags.StringArrayVar(&labels, "label", nil, "select runs with the label `NAME=VALUE` (repeatable: all labels)")
+	commandline.Heading(flags, "Criteria")
+	flags.BoolVar(&c.Reduce, "reduce", false, "keep the results and reports of the runs, and remove the rest")
+	flags.BoolVar(&dryRun, "dry-run", false, "print what would be removed, but remove nothing")
+	output = commandline.AddOutput(cmd)
+	return cmd
+}
+
+func checkPrune(cmd *cobra.Command, c prune.Criteria) error {
+	if cmd.Flags().Changed("keep") && c.Keep < 1 {
+		return exitcode.Usagef("--keep %d is out of bounds (keep at least 1 run)", c.Keep)
+	}
+	for _, v := range c.Verdicts {
+		if !slices.Contains(prune.Verdicts(), v) {
+			return exitcode.Usagef("--verdict %q is unknown (%s)", v, strings.Join(prune.Verdicts(), ", "))
+		}
+	}
+	if c.Empty() {
+		return exitcode.Usagef("the command needs a criterion (add --older-than, --keep, --max-size, --verdict or --label)")
+	}
+	return nil
+}
+
+// pruned is the result of the command.
+type pruned struct {
+	DryRun  bool             `json:"dryRun"`
+	Freed   int64            `json:"freedBytes"` // with DryRun, the bytes that would be freed
+	Entries []prune.Decision `json:"entries"`
+}
+
+func (p pruned) write(w io.Writer) error {
+	said := map[prune.Action]string{prune.Remove: "removed", prune.Reduce: "reduced", prune.LeaveAlone: "left alone"}
+	freed := "freed"
+	if p.DryRun {
+		said[prune.Remove], said[prune.Reduce], freed = "would remove", "would reduce", "would free"
+	}
+	count := map[prune.Action]int{}
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, d := range p.Entries {
+		count[d.Action]++
+		if d.Action == prune.Keep {
+			continue
+		}
+		size := "-"
+		if d.Frees > 0 {
+			size = prune.Size(d.Frees)
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", said[d.Action], terminal.Clean(filepath.Join(d.Folder, d.Name)), size, terminal.Clean(d.Why))
+	}
+	if err := tab.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s %s in %d of %d entries; %d kept, %d left alone\n", freed, prune.Size(p.Freed),
+		count[prune.Remove]+count[prune.Reduce], len(p.Entries), count[prune.Keep], count[prune.LeaveAlone])
+	return err
+}
+
+// age is a flag value: a duration that may have days and weeks.
+type age time.Duration
+
+func (a *age) Type() string { return "age" }
+
+func (a *age) String() string {
+	if *a == 0 {
+		return ""
+	}
+	return model.Duration(*a).String()
+}
+
+func (a *age) Set(text string) error {
+	d, err := model.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("is not a time (write 30d, 2w or 12h)")
+	}
+	*a = age(d)
+	return nil
+}
+
+// byteSize is a flag value: a number of bytes above 0, written as 20GB.
+type byteSize scenario.Bytes
+
+func (b *byteSize) Type() string { return "size" }
+
+func (b *byteSize) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return prune.Size(int64(*b))
+}
+
+func (b *byteSize) Set(text string) error {
+	if err := (*scenario.Bytes)(b).UnmarshalText([]byte(text)); err != nil || *b <= 0 {
+		return errors.New("is not a size (write 500MB or 20GB)")
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package prune
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Directories of a run that no other package of results names.
+const (
+	planeDir   = "controlplane"
+	workersDir = "workers"
+	scrapeDir  = "prometheus"
+)
+
+// heavy returns the parts of a run that reducing removes.
+func heavy() []string {
+	return []string{result.TSDBDir, result.TracesDir, result.ProfileDir, planeDir}
+}
+
+// contents describes the files of a unit. Paths are relative to the folder.
+type contents struct {
+	dirs     []string // directories that an active process locks
+	runs     []string // directories of the runs that can be reduced
+	planes   []string // directories of control planes
+	variants []string // names of the variants of a comparison
+	foreign  []string // files that no run writes
+	measured bool     // the unit has more than the results of a run
+	left     bool     // a run lists objects in a user's cluster
+
+	bytes, heavy int64
+}
+
+// contentsOf reads the names and sizes of all files of a unit.
+func contentsOf(root *os.Root, f Found) (contents, error) {
+	w := walker{root: root, folder: f.Folder}
+	var err error
+	switch f.Kind {
+	case Run:
+		err = w.run(f.Name)
+	case AB:
+		pairs := func(dir string) error { return w.group(dir, nil, isPair, w.run) }
+		err = w.group(f.Name, []string{result.ABFile, result.ABHTMLFile, result.JUnitFile}, isSide, pairs)
+	case Search:
+		err = w.search(f.Name)
+	case Searches:
+		err = w.group(f.Name, []string{result.CapacityComparisonFile}, isSide, w.search)
+	case Variants:
+		isVariant := func(name string) bool { return slices.Contains(f.variants, name) }
+		err = w.group(f.Name, []string{result.ComparisonFile, result.ComparisonHTMLFile, result.JUnitFile}, isVariant, w.run)
+	}
+	w.variants = f.variants
+	return w.contents, err
+}
+
+// Names of the directories in comparisons and searches.
+var (
+	isSide  = regexp.MustCompile(`^[ab]$`).MatchString
+	isPair  = regexp.MustCompile(`^[0-9]{2,}$`).MatchString
+	isTrial = regexp.MustCompile(`^trial-[0-9]{2,}$`).MatchString
+)
+
+// walker collects the contents of a unit.
+type walker struct {
+	root   *os.Root
+	folder string
+	contents
+}
+
+func (w *walker) search(dir string) error {
+	return w.group(dir, []string{result.CapacityFile, result.CapacityHTMLFile, result.JUnitFile}, isTrial, w.run)
+}
+
+// group reads a directory that has only certain files, and subdirectories with certain names.
+func (w *walker) group(dir string, files []string, isSub func(name string) bool, sub func(dir string) error) error {
+	w.dirs, w.measured = append(w.dirs, dir), true
+	entries, err := fs.ReadDir(w.root.FS(), dir)
+	for _, e := range entries {
+		at := path.Join(dir, e.Name())
+		switch {
+		case err != nil:
+		case e.IsDir() && isSub(e.Name()):
+			err = sub(at)
+		default:
+			err = w.file(at, e, !e.IsDir() && (slices.Contains(files, e.Name()) || isUnfinished(e.Name())))
+		}
+	}
+	return err
+}
+
+// run reads the directory of a run.
+func (w *walker) run(dir string) error {
+	w.dirs = append(w.dirs, dir)
+	at := filepath.Join(w.folder, dir)
+	run, err := result.ReadRun(at)
+	ours := wrote{Run: run, whole: err == nil && !run.Ended.IsZero()}
+	judged, light := false, w.heavy
+	err = fs.WalkDir(w.root.FS(), dir, func(name string, e fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(name, dir+"/")
+		if err != nil || name == dir {
+			return err
+		}
+		top, _, _ := strings.Cut(rel, "/")
+		switch rel {
+		case result.ResultFile:
+			judged = true
+		case result.TimelineFile, result.MeasurementsFile, result.TSDBDir:
+			w.measured = true
+		case planeDir:
+			w.planes = append(w.planes, name)
+		}
+		if e.IsDir() && rel != top {
+			return nil // only its files matter
+		}
+		size := w.bytes
+		err = w.file(name, e, ours.has(top, rel, e.IsDir()))
+		if slices.Contains(heavy(), top) {
+			w.heavy += w.bytes - size
+		}
+		if rel == result.CreatedFile && w.bytes > size {
+			w.left = true
+		}
+		return err
+	})
+	if !judged {
+		w.heavy = light
+	} else if w.heavy > light {
+		w.runs = append(w.runs, dir)
+	}
+	return err
+}
+
+// file adds a file to the contents.
+func (w *walker) file(name string, e fs.DirEntry, ours bool) error {
+	info, err := e.Info()
+	if err != nil {
+		return err
+	}
+	if !ours || !info.IsDir() && !info.Mode().IsRegular() {
+		w.foreign = append(w.foreign, name)
+	}
+	if info.Mode().IsRegular() {
+		w.bytes += info.Size()
+	}
+	return nil
+}
+
+// wrote knows the files that a run wrote.
+type wrote struct {
+	result.Run
+	whole bool // Run lists all files
+}
+
+// has reports whether the run wrote the file rel. top is the first part of rel.
+func (r wrote) has(top, rel string, isDir bool) bool {
+	known := func(listed bool) bool { return isDir || !r.whole || len(r.Files) == 0 || listed }
+	switch top {
+	case result.RunFile, result.ScenarioFile, result.MeasurementsFile, result.TimelineFile, result.PulseFile, result.AuditFile,
+		result.CreatedFile, result.ResultFile, result.JUnitFile, result.HTMLFile, result.ReducedFile:
+		return !isDir
+	case result.TSDBDir, result.TracesDir:
+		_, listed := r.Files[rel]
+		return (isDir || rel != top) && known(listed)
+	case result.ProfileDir:
+		return known(slices.ContainsFunc(r.Profiles, func(p result.Profile) bool { return p.File == rel }))
+	case result.HookDir:
+		return known(slices.ContainsFunc(r.Hooks, func(h result.Hook) bool { return h.Output == rel }))
+	case planeDir, workersDir, scrapeDir:
+		return isDir || rel != top
+	}
+	_, listed := r.Files[rel]
+	bundled := strings.HasPrefix(top, result.ReplayPrefix) && known(listed) || isRecording(top)
+	return !isDir && (bundled || isUnfinished(top))
+}
+
+var (
+	isRecording  = regexp.MustCompile(`^recording-.*-[0-9a-f]{8}\.jsonl$`).MatchString
+	isUnfinished = regexp.MustCompile(`^\.[a-z]+\.(json|jsonl|xml|html|yaml)-[0-9]+$`).MatchString // of a process that was killed while it wrote a file
+)
+
+// size returns the size of all files in a directory.
+func size(root *os.Root, dir string) (bytes int64, err error) {
+	err = fs.WalkDir(root.FS(), dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			bytes += info.Size()
+		}
+		return err
+	})
+	return bytes, err
+}
