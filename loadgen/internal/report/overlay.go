@@ -42,8 +42,9 @@ const (
 
 // OverlayHTML writes the page of two to six runs: their gates, metrics and slowest requests in columns, and their charts
 // over each other. Ratios compare with the first run. command is the command that tests whether the runs really differ;
-// it may be empty. nav is the navigation at the top of the page.
-func OverlayHTML(ctx context.Context, w io.Writer, runs []Overlaid, differences []Difference, command string, nav []document.Link) error {
+// it may be empty. known are sentences about these runs that longer histories of runs prove. nav is the navigation at
+// the top of the page.
+func OverlayHTML(ctx context.Context, w io.Writer, runs []Overlaid, differences []Difference, known []string, command string, nav []document.Link) error {
 	if len(runs) < fewestOverlaid || len(runs) > mostOverlaid {
 		return fmt.Errorf("the page shows %d to %d runs, not %d", fewestOverlaid, mostOverlaid, len(runs))
 	}
@@ -61,13 +62,17 @@ func OverlayHTML(ctx context.Context, w io.Writer, runs []Overlaid, differences 
 	}
 	d := document.Document{
 		Title: namesOf(runs), Heading: fmt.Sprintf("%d runs side by side", len(runs)), Line: namesOf(runs), Links: nav,
-		Sections: []document.Section{noProof(command), runsSection(runs), differencesSection(runs, differences), gatesSection(runs)},
+		Sections: []document.Section{noProof(known, command), runsSection(runs), differencesSection(runs, differences), gatesSection(runs)},
 		Footer:   "Created by Stormglass from the run directories. This page sends no requests.",
 	}
 	for _, s := range []document.Section{figuresSection(runs), keySection(runs), slowestSection(runs)} {
 		if len(s.Table.Rows) > 0 {
 			d.Sections = append(d.Sections, s)
 		}
+	}
+	if !slices.ContainsFunc(runs, func(r Overlaid) bool { return r.Source != nil }) {
+		d.Sections = append(d.Sections, document.Section{ID: "timeline", Title: "Timeline", Text: []string{"The runs have no recorded metrics, so there are no charts."}})
+		return document.Write(w, d)
 	}
 	p := newOverlay(ctx, runs)
 	if err := ctx.Err(); err != nil {
@@ -109,10 +114,11 @@ func listed(names []string) string {
 }
 
 // noProof says what the page cannot show, and shows the command that can.
-func noProof(command string) document.Section {
+func noProof(known []string, command string) document.Section {
 	s := document.Section{ID: "proof", Text: []string{
 		"Runs vary: two runs of the same configuration also have different values. So a difference on this page does not prove a regression.",
 	}}
+	s.Text = append(s.Text, cleaned(known)...)
 	if command != "" {
 		s.Text = append(s.Text, "To test whether a difference is real, run both configurations several times:")
 		s.HTML = template.HTML(`<pre class="command">` + template.HTMLEscapeString(terminal.Clean(command)) + "</pre>\n")
@@ -265,6 +271,10 @@ func (r abreast) ratio(i int) string {
 	return ""
 }
 
+// leastWorse is the logarithm of the smallest ratio, 1.05, that a table marks. `loadgen ab` and `loadgen trend` ignore
+// smaller changes, too.
+var leastWorse = math.Log(1.05)
+
 // abreastTable returns a table of rows: first the rows whose verdicts differ, then the others, each sorted by the largest
 // change. It marks the value that is most worse than in the first run.
 func abreastTable(label, first string, runs []Overlaid, rows []abreast) *document.Table {
@@ -272,7 +282,7 @@ func abreastTable(label, first string, runs []Overlaid, rows []abreast) *documen
 	slices.SortStableFunc(rows, func(x, y abreast) int {
 		return cmp.Or(cmp.Compare(btoi(y.verdictsDiffer()), btoi(x.verdictsDiffer())), cmp.Compare(y.largest(), x.largest()))
 	})
-	worst := 0.0
+	worst := leastWorse
 	for _, r := range rows {
 		for i := range r.values {
 			worst = max(worst, r.change(i))
@@ -288,9 +298,9 @@ func abreastTable(label, first string, runs []Overlaid, rows []abreast) *documen
 			if v.word == "" {
 				c.Text, c.Value, c.Strong = cmp.Or(v.text, chart.None), "", v.text != ""
 			}
-			if worst > 0 && r.change(i) == worst {
+			if r.change(i) == worst {
 				c.Small = append([]string{"largest change for the worse"}, c.Small...)
-				worst = 0 // mark one value
+				worst = math.Inf(1) // mark one value
 			}
 			row.Cells = append(row.Cells, c)
 		}

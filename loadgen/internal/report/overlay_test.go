@@ -68,7 +68,7 @@ func overlaid(name string, start time.Time, phases ...any) Overlaid {
 func renderOverlay(t *testing.T, differences []Difference, runs ...Overlaid) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := OverlayHTML(t.Context(), &b, runs, differences, "loadgen ab a b", []document.Link{{Text: "All runs", To: "index.html"}}); err != nil {
+	if err := OverlayHTML(t.Context(), &b, runs, differences, nil, "loadgen ab a b", []document.Link{{Text: "All runs", To: "index.html"}}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -321,7 +321,7 @@ func TestOverlayKeepsHostileTextAsText(t *testing.T) {
 	a.Result.Traces = &result.Traces{Slowest: []result.Trace{{ID: evil, Load: evil, Verb: evil, Resource: evil, Phase: evil, Seconds: 1, Spans: []result.TraceSpan{{Process: evil, Name: evil, Self: 1}}}}}
 	a.Timeline = []result.Event{{Time: began.Add(time.Second), Kind: result.EventAction, Name: evil, Detail: evil}}
 	var page bytes.Buffer
-	if err := OverlayHTML(t.Context(), &page, []Overlaid{a, b}, []Difference{{evil, []string{evil, evil}}}, evil, nil); err != nil {
+	if err := OverlayHTML(t.Context(), &page, []Overlaid{a, b}, []Difference{{evil, []string{evil, evil}}}, []string{evil}, evil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(page.String(), "<script"); n != 2 {
@@ -338,7 +338,7 @@ func TestOverlayNumberOfRuns(t *testing.T) {
 		for i := range runs {
 			runs[i] = overlaid(fmt.Sprint("run-", i), began, "calm", 3)
 		}
-		if err := OverlayHTML(t.Context(), &bytes.Buffer{}, runs, nil, "", nil); (err == nil) != valid {
+		if err := OverlayHTML(t.Context(), &bytes.Buffer{}, runs, nil, nil, "", nil); (err == nil) != valid {
 			t.Errorf("%d runs: %v", n, err)
 		}
 	}

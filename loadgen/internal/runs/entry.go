@@ -47,6 +47,7 @@ type Entry struct {
 	State    string // the phase of an active run
 	Started  time.Time
 	Ended    time.Time // zero if the run is active or was killed
+	Seconds  float64   // length of all phases
 	Versions result.Versions
 	Host     result.Host
 	Labels   map[string]string
@@ -187,6 +188,9 @@ func (e *Entry) judged(x extract) {
 	}
 	if all := x.Measurements.Generator.Saturated; e.Unfit == "" && len(all) > 0 {
 		e.Unfit = short(all[0])
+	}
+	for _, p := range x.Measurements.Phases {
+		e.Seconds += p.End.Sub(p.Start).Seconds()
 	}
 	e.Others = others(x)
 }

@@ -128,7 +128,7 @@ type study struct {
 	Versions  result.Versions   `json:"versions"`
 	Host      result.Host       `json:"host"`
 	Labels    map[string]string `json:"labels"`
-	B         json.RawMessage   `json:"b"` // only in A/B comparisons
+	Sides     json.RawMessage   `json:"sides"` // only in comparisons of capacities
 }
 
 // readStudy reads a comparison or a capacity search from the file `name`.
@@ -144,6 +144,9 @@ func readStudy(e *Entry, files map[string]bool, name, page string) {
 	if err != nil {
 		e.damaged(fmt.Errorf("%s: %w", name, err))
 		return
+	}
+	if s.Sides != nil {
+		e.Kind = Capacity
 	}
 	e.describe(result.Run{Scenario: s.Scenario, Started: s.Started, Ended: s.Ended, Versions: s.Versions, Host: s.Host, Overrides: s.Overrides, Labels: s.Labels})
 	e.Style = map[int]string{0: "pass", 1: "fail"}[s.ExitCode]

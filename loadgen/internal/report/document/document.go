@@ -128,6 +128,16 @@ type Drawing struct {
 	Shapes        []Shape
 }
 
+// Role returns the role of the drawing for screen readers: a group if it has links, which an image would hide.
+func (d Drawing) Role() string {
+	for _, s := range d.Shapes {
+		if s.To != "" {
+			return "group"
+		}
+	}
+	return "img"
+}
+
 // Shape is a part of a drawing: a dot at X, Y, or a rectangle if W is above 0, or a line from X, Y to X2, Y2.
 type Shape struct {
 	Class  string

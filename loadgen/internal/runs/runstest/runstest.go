@@ -58,6 +58,7 @@ func Result(rng *rand.Rand, started time.Time) result.Result {
 		Schema: result.Schema, Verdict: result.Pass,
 		Run: result.Run{
 			ID: fmt.Sprintf("%010x", started.Unix()), Scenario: "ci-gate", Started: started, Ended: started.Add(70 * time.Second), Seed: 1,
+			Cluster:  result.Cluster{Bundled: true, Name: "bundled"},
 			Versions: result.Versions{Stormglass: "v0.9.0", Kubernetes: "v1.37.1", Etcd: "3.7.0", Go: "go1.26.8"},
 			Host:     result.Host{OS: "linux/amd64", Kernel: "6.18", CPUs: 2, CPUModel: "AMD EPYC", MemoryBytes: 8 << 30},
 		},

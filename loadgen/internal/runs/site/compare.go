@@ -89,7 +89,7 @@ func comparison(ctx context.Context, w io.Writer, all []*runs.Entry, groups []gr
 		over[i] = o
 	}
 	differs := runs.Differences(all)
-	return errors.Join(ctx.Err(), report.OverlayHTML(ctx, w, over, differs, command(all, differs), l.navigation(groups)))
+	return errors.Join(ctx.Err(), report.OverlayHTML(ctx, w, over, differs, known(all, groups), command(all, differs), l.navigation(groups)))
 }
 
 // shortNames returns a short name for each run: the name of its directory, or its path if two directories have the same
@@ -105,24 +105,45 @@ func shortNames(all []*runs.Entry) (names []string) {
 	return names
 }
 
+// known returns the changes of trends that lie between the first and the last of the runs, as sentences.
+func known(all []*runs.Entry, groups []group) (sentences []string) {
+	first, last := all[0], all[len(all)-1]
+	at := slices.IndexFunc(groups, func(g group) bool { return g.scenario == last.Scenario && g.variant == last.Variant })
+	if at < 0 || !slices.Contains(groups[at].all, first) {
+		return nil
+	}
+	for _, c := range changesOf(groups[at], runs.Trend(groups[at].all)) {
+		if c.after.Started.After(first.Started) && !c.after.Started.After(last.Started) {
+			sentences = append(sentences, fmt.Sprintf("The trend over all runs has a change between these runs: %s, %s, from %s on (%s).", c.figure.Name, c.size(), c.after.Path, c.proof()))
+		}
+	}
+	return sentences
+}
+
 // mostSpecs is the maximum number of fields of the scenario in the command.
 const mostSpecs = 5
 
 // command returns the `loadgen ab` command that compares the last run (B) with the first one (A), or "" if they ran
-// different scenarios. B is the scenario of the last run. For A, the command sets what differs in the scenario of the
-// first run.
+// different scenarios, or if nothing differs that the command can set. B is the scenario of the last run. For A, the
+// command sets what differs in the scenario of the first run.
 func command(all []*runs.Entry, differs []runs.Difference) string {
 	a, b := all[0], all[len(all)-1]
 	if a.Scenario != b.Scenario {
 		return ""
 	}
-	args := []string{"loadgen", "ab", shell.Quote(filepath.Join(b.Dir, result.ScenarioFile))}
+	var specs []string
 	for _, d := range differs {
 		field, ok := strings.CutPrefix(d.Name, runs.FieldPrefix)
 		from, to := d.Values[0], d.Values[len(d.Values)-1]
-		if ok && from != to && from != "" && to != "" && len(args) < 3+2*mostSpecs {
-			args = append(args, "--a", shell.Quote(field+"="+from))
+		if ok && from != to && from != "" && to != "" && len(specs) < 2*mostSpecs {
+			specs = append(specs, "--a", shell.Quote(field+"="+from))
 		}
 	}
-	return strings.Join(args, " ")
+	if from, to := a.Versions.Stormglass, b.Versions.Stormglass; from != to && strings.HasPrefix(from, "v") && strings.HasPrefix(to, "v") {
+		specs = append(specs, "--a", shell.Quote("rev="+from), "--b", shell.Quote("rev="+to))
+	}
+	if len(specs) == 0 {
+		return ""
+	}
+	return strings.Join(append([]string{"loadgen", "ab", shell.Quote(filepath.Join(b.Dir, result.ScenarioFile))}, specs...), " ")
 }

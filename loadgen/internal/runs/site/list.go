@@ -2,9 +2,11 @@ package site
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/document"
 	"github.com/stormglass/stormglass/loadgen/internal/runs"
@@ -21,7 +23,7 @@ type view struct {
 }
 
 // listPage returns the list of runs.
-func listPage(s runs.Snapshot, v view, changes []change, groups []group, l links) document.Document {
+func listPage(s runs.Snapshot, v view, latest news, groups []group, l links) document.Document {
 	selected := v.filter.Select(s.Entries)
 	d := l.newDocument("Runs")
 	d.Links = l.navigation(groups)
@@ -38,7 +40,7 @@ func listPage(s runs.Snapshot, v view, changes []change, groups []group, l links
 	shown := selected[from:min(from+length, len(selected))]
 	list.Table = &document.Table{
 		ID: "runs", Class: "list", Label: "Runs", Empty: "No run matches.",
-		Head: []document.Column{{Text: "Run"}, {Text: "Verdict"}, {Text: "Started"}, {Text: "Versions"}, {Text: "Failures and causes"}},
+		Head: []document.Column{{Text: "Run"}, {Text: "Verdict"}, {Text: "Started (UTC)"}, {Text: "Versions"}, {Text: "Gates, failures and causes"}},
 	}
 	if !l.static {
 		list.Table.Form, list.Table.Submit = "compare", "Compare selected runs"
@@ -47,10 +49,13 @@ func listPage(s runs.Snapshot, v view, changes []change, groups []group, l links
 		list.Table.Rows = append(list.Table.Rows, rowOf(s, e, l))
 	}
 	list.Links = pages(v, len(selected), from, l)
-	if len(changes) > 0 {
-		d.Sections = append(d.Sections, document.Section{
-			ID: "changes", Title: "Latest changes for the worse", Table: changesTable(changes, l, ""),
-		})
+	if len(latest.changes) > 0 {
+		d.Sections = append(d.Sections, document.Section{ID: "changes", Title: "Latest changes for the worse", Table: changesTable(latest.changes, l, "")})
+	}
+	if len(latest.spikes) > 0 {
+		d.Sections = append(d.Sections, spikesSection(latest.spikes, l))
+	}
+	if len(d.Sections) > 0 {
 		list.Title = "All runs"
 	}
 	d.Sections = append(d.Sections, list)
@@ -89,7 +94,7 @@ func pages(v view, n, from int, l links) (all []document.Link) {
 
 func filterForm(all []*runs.Entry, f runs.Filter, l links) *document.Form {
 	choices := runs.Choices(all)
-	form := &document.Form{To: l.home(), Submit: "Filter", Fields: []document.Field{{Name: "text", Label: "Search in failures, names, labels and settings", Value: f.Text}}}
+	form := &document.Form{To: l.home(), Submit: "Filter", Fields: []document.Field{{Name: "text", Label: "Search in failures, names, labels and --set", Value: f.Text}}}
 	for _, field := range []document.Field{
 		{Name: "scenario", Label: "Scenario", Value: f.Scenario}, {Name: "variant", Label: "Variant", Value: f.Variant},
 		{Name: "verdict", Label: "Verdict", Value: f.Verdict}, {Name: "version", Label: "Versions", Value: f.Version},
@@ -110,10 +115,9 @@ func filterForm(all []*runs.Entry, f runs.Filter, l links) *document.Form {
 const mostReasons = 3
 
 func rowOf(s runs.Snapshot, e *runs.Entry, l links) document.Row {
-	name := document.Cell{Text: e.Name(), To: l.run(e), Small: []string{e.Path}}
-	if name.Text == "" {
-		name.Text = e.Path
-		name.Small = nil
+	name := document.Cell{Text: path.Base(e.Path), To: l.run(e), Small: []string{e.Name()}}
+	if dir := path.Dir(e.Path); dir != "." {
+		name.Small = append(name.Small, "in "+dir)
 	}
 	if e.Kind == runs.Run {
 		if !l.static && len(e.Values) > 0 {
@@ -133,14 +137,14 @@ func rowOf(s runs.Snapshot, e *runs.Entry, l links) document.Row {
 		verdict.Small = []string{"phase " + e.State}
 	}
 	started := document.Cell{Text: when(e)}
-	if !e.Ended.IsZero() {
-		started.Small = []string{chart.Format(scenario.Seconds, e.Ended.Sub(e.Started).Seconds())}
+	if e.Seconds > 0 {
+		started.Small = []string{chart.Format(scenario.Seconds, e.Seconds)}
 	}
 	versions := document.Cell{Text: "Kubernetes " + e.Versions.Kubernetes, Small: []string{"Stormglass " + e.Versions.Stormglass}}
 	if e.Versions.Kubernetes == "" {
 		versions = document.Cell{}
 	}
-	why := document.Cell{Small: e.Why[:min(len(e.Why), mostReasons)]}
+	why := document.Cell{Dim: gatesOf(e), Small: e.Why[:min(len(e.Why), mostReasons)]}
 	if n := len(e.Why) - mostReasons; n > 0 {
 		why.Small = append(slices.Clone(why.Small), fmt.Sprintf("and %d more", n))
 	}
@@ -152,18 +156,48 @@ func rowOf(s runs.Snapshot, e *runs.Entry, l links) document.Row {
 	return row
 }
 
-// mostChanges is the maximum number of changes on the page of the list.
-const mostChanges = 5
+// mostGates is the maximum number of gates in a row of the list.
+const mostGates = 4
 
-// latestChanges returns the latest changes for the worse in all groups.
-func latestChanges(groups []group) (all []change) {
+// gatesOf returns the values of the first gates of a run, as text.
+func gatesOf(e *runs.Entry) string {
+	var texts []string
+	for _, v := range e.Values {
+		if v.Verdict != "" && v.Value != nil && len(texts) < mostGates {
+			texts = append(texts, v.Name+" "+report.Amount(v.Unit, *v.Value))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// mostNews is the maximum number of changes, and of spikes, on the page of the list.
+const mostNews = 5
+
+// news are the latest changes for the worse in all groups, and the spikes in their newest runs.
+type news struct {
+	changes []change
+	spikes  []spike
+}
+
+// newest is the number of runs of a group whose spikes are news.
+const newest = 30
+
+func latestNews(groups []group) (n news) {
 	for _, g := range groups {
-		for _, c := range changesOf(g, runs.Trend(g.all)) {
+		t := runs.Trend(g.all)
+		for _, c := range changesOf(g, t) {
 			if c.worse() {
-				all = append(all, c)
+				n.changes = append(n.changes, c)
+			}
+		}
+		for _, s := range spikesOf(g, t) {
+			if !s.run.Started.Before(g.all[max(0, len(g.all)-newest)].Started) {
+				n.spikes = append(n.spikes, s)
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b change) int { return b.after.Started.Compare(a.after.Started) })
-	return all[:min(len(all), mostChanges)]
+	slices.SortStableFunc(n.changes, func(a, b change) int { return b.after.Started.Compare(a.after.Started) })
+	slices.SortStableFunc(n.spikes, func(a, b spike) int { return b.run.Started.Compare(a.run.Started) })
+	n.changes, n.spikes = n.changes[:min(len(n.changes), mostNews)], n.spikes[:min(len(n.spikes), mostNews)]
+	return n
 }

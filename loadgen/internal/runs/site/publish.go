@@ -84,7 +84,7 @@ type writer struct {
 }
 
 func (w *writer) all(s runs.Snapshot) (p Published, err error) {
-	groups := groupsOf(s.Entries)
+	groups := groupsOf(s.Entries, 2)
 	l := links{static: true}
 	if over := comparable(s.Entries); over != nil {
 		l.compare = "compare.html"
@@ -103,7 +103,7 @@ func (w *writer) all(s runs.Snapshot) (p Published, err error) {
 			return p, err
 		}
 	}
-	if err := w.document("index.html", listPage(s, view{}, latestChanges(groups), groups, l)); err != nil {
+	if err := w.document("index.html", listPage(s, view{}, latestNews(groups), groups, l)); err != nil {
 		return p, err
 	}
 	return Published{Runs: len(s.Entries), Bytes: w.bytes, Notes: w.notes}, w.ctx.Err()

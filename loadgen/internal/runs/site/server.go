@@ -30,7 +30,7 @@ type Server struct {
 	mu      sync.Mutex
 	version int // of the index, for which groups and changes were computed
 	groups  []group
-	changes []change
+	latest  news
 }
 
 // NewServer returns a server of the pages of an index. Until ctx ends, it reads the index in the background.
@@ -71,29 +71,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// state returns the entries, their groups and the latest changes.
-func (s *Server) state() (runs.Snapshot, []group, []change) {
+// state returns the entries, their groups and their news.
+func (s *Server) state() (runs.Snapshot, []group, news) {
 	now := s.index.Snapshot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.version != now.Version {
-		s.groups = groupsOf(now.Entries)
-		s.changes = latestChanges(s.groups)
+		s.groups = groupsOf(now.Entries, 2)
+		s.latest = latestNews(s.groups)
 		s.version = now.Version
 	}
-	return now, s.groups, s.changes
+	return now, s.groups, s.latest
 }
 
 func (s *Server) serveList(w http.ResponseWriter, r *http.Request) {
-	now, groups, changes := s.state()
+	now, groups, latest := s.state()
 	v := viewOf(r)
 	if !v.filter.Empty() || v.from > 0 {
-		changes = nil
+		latest = news{}
 	}
 	if s.unchanged(w, r, now) {
 		return
 	}
-	write(w, listPage(now, v, changes, groups, links{}))
+	write(w, listPage(now, v, latest, groups, links{}))
 }
 
 // unchanged sets the version of a page that depends only on the index. It reports whether the browser has this version

@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/changepoint"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/document"
@@ -27,8 +28,8 @@ type group struct {
 // mostInTrend is the maximum number of runs in a trend: the newest ones.
 const mostInTrend = 500
 
-// groupsOf returns the groups of entries that have at least two runs, the largest first.
-func groupsOf(all []*runs.Entry) (groups []group) {
+// groupsOf returns the groups of entries that have at least `least` runs, the largest first.
+func groupsOf(all []*runs.Entry, least int) (groups []group) {
 	type key struct{ scenario, variant string }
 	of := map[key][]*runs.Entry{}
 	for _, e := range all {
@@ -38,7 +39,7 @@ func groupsOf(all []*runs.Entry) (groups []group) {
 		}
 	}
 	for k, members := range of {
-		if len(members) < 2 {
+		if len(members) < least {
 			continue
 		}
 		members = slices.Clone(members[:min(len(members), mostInTrend)]) // entries are sorted: the newest first
@@ -84,6 +85,38 @@ func changesOf(g group, t result.Trend) (all []change) {
 // worse reports whether the metric became worse.
 func (c change) worse() bool { return (c.at.After > c.at.Before) == (c.figure.Better == "lower") }
 
+// size returns the means before and after the change, as text.
+func (c change) size() string {
+	text := report.Amount(c.figure.Unit, c.at.Before) + " → " + report.Amount(c.figure.Unit, c.at.After)
+	if c.at.Before != 0 {
+		text += ", " + digits.Change(c.at.After/c.at.Before-1)
+	}
+	return text
+}
+
+// proof returns the numbers of runs on both sides of the change and its p-value, as text. Spikes and runs without data do
+// not count.
+func (c change) proof() string {
+	from, to := 0, len(c.figure.Values)
+	for _, o := range c.figure.Changes {
+		if o.Run < c.at.Run {
+			from = o.Run
+		} else if o.Run > c.at.Run {
+			to = o.Run
+			break
+		}
+	}
+	counted := func(from, to int) (n int) {
+		for i := from; i < to; i++ {
+			if c.figure.Values[i] != nil && !slices.Contains(c.figure.Spikes, i) {
+				n++
+			}
+		}
+		return n
+	}
+	return fmt.Sprintf("%s before, %s after, p = %.1g", count(counted(from, c.at.Run), "run"), count(counted(c.at.Run, to), "run"), c.at.P)
+}
+
 // row returns the table row of a change.
 func (c change) row(l links) document.Row {
 	word, style := "better", "pass"
@@ -97,16 +130,15 @@ func (c change) row(l links) document.Row {
 	if len(differs) == 0 {
 		differs = []string{"nothing that the runs record"}
 	}
-	size := ""
-	if c.at.Before != 0 {
-		size = digits.Change(c.at.After/c.at.Before - 1)
-	}
 	cells := []document.Cell{
-		{Text: c.figure.Name, Small: []string{c.group.name()}, Links: []document.Link{{Text: "trend", To: l.trends(c.group.scenario, c.group.variant) + "#metric-" + chart.Slug(c.figure.Name)}}},
+		{Text: c.figure.Name, Small: []string{c.group.name()}},
 		{Text: word, Chip: style},
-		{Text: report.Amount(c.figure.Unit, c.at.Before) + " → " + report.Amount(c.figure.Unit, c.at.After), Dim: size},
+		{Text: c.size(), Small: []string{c.proof()}},
 		{Text: when(c.after), To: l.run(c.after), Small: []string{c.after.Path}},
 		{Small: differs},
+	}
+	if !l.alone {
+		cells[0].Links = []document.Link{{Text: "trend", To: l.trends(c.group.scenario, c.group.variant) + "#metric-" + chart.Slug(c.figure.Name)}}
 	}
 	if !l.static {
 		cells[3].Links = []document.Link{{Text: "compare with the run before", To: l.over(c.before, c.after)}}
@@ -117,8 +149,8 @@ func (c change) row(l links) document.Row {
 // changesTable returns the table of changes.
 func changesTable(all []change, l links, empty string) *document.Table {
 	t := &document.Table{
-		Label: "Changes of metrics", Empty: empty,
-		Head: []document.Column{{Text: "Metric"}, {Text: "Became"}, {Text: "Mean before → after"}, {Text: "First run after the change"}, {Text: "What else changed in this run"}},
+		Label: "Changes of metrics", Class: "list", Empty: empty,
+		Head: []document.Column{{Text: "Metric"}, {Text: "Became"}, {Text: "Mean before → after"}, {Text: "First run after the change (UTC)"}, {Text: "What changed in this run"}},
 	}
 	for _, c := range all {
 		t.Rows = append(t.Rows, c.row(l))
@@ -139,13 +171,13 @@ func trendPage(groups []group, g group, l links) document.Document {
 	}
 	changes := document.Section{
 		ID: "changes", Title: "Changes", Table: changesTable(changesOf(g, t), l, empty),
-		Hint: "A change is a different mean of the runs before and after it: at least 5%, with p at most 0.001. The last column compares the run with the one before it.",
+		Hint: "At a change, the means of the runs before and after it differ by at least 5%, and Welch's t-test gives p at most 0.001. Single values far from their neighbours do not count. The last column compares the run with the one before it.",
 	}
 	metrics := document.Section{ID: "metrics", Title: "Metrics over all runs"}
 	for _, f := range t.Figures {
 		metrics.Figures = append(metrics.Figures, g.chart(f, l))
 	}
-	metrics.Hint = "Each dot is a run: select it to open the run. Large dots are runs that failed the gate, or whose value is far from its neighbours. A dashed vertical line marks a change, and a horizontal one the bound of the gate."
+	metrics.Hint = "Each dot is a run: select it to open the run. Large dots are runs that failed the gate, or whose value is far from its neighbours. A dashed vertical line marks a change, and a dotted horizontal line the bound of the gate."
 	others := document.Section{ID: "scenarios", Title: "Other scenarios"}
 	for _, o := range groups {
 		if o.name() != g.name() {
@@ -157,8 +189,8 @@ func trendPage(groups []group, g group, l links) document.Document {
 		metrics.Links = []document.Link{{Text: "Values as JSON", To: "trend.json" + q}, {Text: "Values as CSV", To: "trend.csv" + q}}
 	}
 	d.Sections = []document.Section{changes}
-	if spikes := g.spikes(t, l); spikes != nil {
-		d.Sections = append(d.Sections, document.Section{ID: "spikes", Title: "Single values far from their neighbours", Table: spikes})
+	if spikes := spikesOf(g, t); len(spikes) > 0 {
+		d.Sections = append(d.Sections, spikesSection(spikes, l))
 	}
 	d.Sections = append(d.Sections, metrics)
 	if len(others.Links) > 0 {
@@ -170,30 +202,44 @@ func trendPage(groups []group, g group, l links) document.Document {
 	return d
 }
 
+// nearBound is the largest ratio of a gate's bound to the largest value at which the chart shows the bound. A higher bound
+// would squeeze all values.
+const nearBound = 3
+
 // chart returns the chart of a metric: a dot for each run, a line at each change, and the bound of a gate.
 func (g group) chart(f result.TrendFigure, l links) document.Figure {
 	const width, height = 100.0, 40.0
-	most := 0.0
+	most, bound := 0.0, 0.0
 	for _, v := range f.Values {
 		if v != nil {
 			most = max(most, *v)
 		}
 	}
+	if gate := g.all[len(g.all)-1].Of(f.Name); gate != nil && gate.Verdict != "" && gate.Bound > 0 {
+		bound = gate.Bound
+	}
+	caption := f.Name + ", " + f.Better + " is better"
+	if bound > 0 {
+		caption += ", bound " + report.Amount(f.Unit, bound)
+	}
+	if bound <= nearBound*most {
+		most = max(most, bound)
+	}
 	figure := document.Figure{
-		ID: "metric-" + chart.Slug(f.Name), Caption: fmt.Sprintf("%s, from 0 to %s; %s is better", f.Name, report.Amount(f.Unit, most), f.Better),
+		ID: "metric-" + chart.Slug(f.Name), Caption: fmt.Sprintf("%s (axis from 0 to %s)", caption, report.Amount(f.Unit, most)),
 		Drawing: document.Drawing{Width: width, Height: height, Label: fmt.Sprintf("%s in %s, with %s", f.Name, count(len(g.all), "run"), count(len(f.Changes), "change"))},
 		Left:    when(g.all[0]), Right: when(g.all[len(g.all)-1]),
 	}
 	add := func(s document.Shape) { figure.Drawing.Shapes = append(figure.Drawing.Shapes, s) }
 	x := func(run float64) float64 { return width * (run + 0.5) / float64(len(g.all)) }
 	y := func(v float64) float64 { return height - (height-2)*v/max(most, 1e-300) }
-	add(document.Shape{Class: "limit", Y: height, X2: width, Y2: height})
+	add(document.Shape{Class: "zero", Y: height, X2: width, Y2: height})
 	for _, c := range f.Changes {
 		at := x(float64(c.Run) - 0.5)
 		add(document.Shape{Class: "change", X: at, X2: at, Y2: height})
 	}
-	if gate := g.all[len(g.all)-1].Of(f.Name); gate != nil && gate.Verdict != "" && gate.Bound > 0 && gate.Bound <= most {
-		add(document.Shape{Class: "limit", Y: y(gate.Bound), X2: width, Y2: y(gate.Bound), Title: "bound of the gate: " + report.Amount(f.Unit, gate.Bound)})
+	if bound > 0 && bound <= most {
+		add(document.Shape{Class: "limit", Y: y(bound), X2: width, Y2: y(bound), Title: "bound of the gate"})
 	}
 	for i, v := range f.Values {
 		if v == nil {
@@ -208,21 +254,43 @@ func (g group) chart(f result.TrendFigure, l links) document.Figure {
 	return figure
 }
 
-// spikes returns the table of single values that are far from their neighbours, the latest first, or nil.
-func (g group) spikes(t result.Trend, l links) *document.Table {
-	table := &document.Table{Label: "Single values far from their neighbours", Head: []document.Column{{Text: "Metric"}, {Text: "Value"}, {Text: "Run"}, {Text: "Failures and causes"}}}
+// spike is a single value that is far from its neighbours.
+type spike struct {
+	figure result.TrendFigure
+	value  float64
+	run    *runs.Entry
+}
+
+// spikesOf returns the spikes of a trend, the latest first.
+func spikesOf(g group, t result.Trend) (all []spike) {
 	for _, f := range t.Figures {
-		for _, at := range slices.Backward(f.Spikes) {
-			e := g.all[at]
-			table.Rows = append(table.Rows, document.Row{Cells: []document.Cell{
-				{Text: f.Name}, {Text: report.Amount(f.Unit, *f.Values[at])}, {Text: when(e), To: l.run(e), Small: []string{e.Path}}, {Small: e.Why},
-			}})
+		for _, at := range f.Spikes {
+			all = append(all, spike{f, *f.Values[at], g.all[at]})
 		}
 	}
-	if len(table.Rows) == 0 {
-		return nil
+	slices.SortStableFunc(all, func(a, b spike) int { return b.run.Started.Compare(a.run.Started) })
+	return all
+}
+
+// spikesSection returns the table of spikes.
+func spikesSection(all []spike, l links) document.Section {
+	table := &document.Table{Label: "Single values far from their neighbours", Class: "list", Head: []document.Column{{Text: "Metric"}, {Text: "Value"}, {Text: "Run (UTC)"}, {Text: "Failures and causes"}}}
+	for _, s := range all {
+		why := s.run.Why
+		if o := s.run.Others; o != nil && *o >= machine.SomeOther {
+			why = append(slices.Clone(why), fmt.Sprintf("other programs used %.0f%% of the processor time", 100**o))
+		}
+		if len(why) == 0 {
+			why = []string{"none recorded"}
+		}
+		table.Rows = append(table.Rows, document.Row{Cells: []document.Cell{
+			{Text: s.figure.Name, Small: []string{s.run.Name()}}, {Text: report.Amount(s.figure.Unit, s.value)}, {Text: when(s.run), To: l.run(s.run), Small: []string{s.run.Path}}, {Small: why},
+		}})
 	}
-	return table
+	return document.Section{
+		ID: "spikes", Title: "Single values far from their neighbours", Table: table,
+		Hint: "Such a value differs from the median of the three runs before and after it by more than 25%, and by more than six times their median deviation.",
+	}
 }
 
 // when returns the start of a run.
@@ -252,9 +320,9 @@ func trendCSV(g group) string {
 // WriteTrend writes the page with the trends of the runs in directories as one file.
 func WriteTrend(ctx context.Context, w io.Writer, index *runs.Index) error {
 	index.Scan(ctx)
-	groups := groupsOf(index.Snapshot().Entries)
+	groups := groupsOf(index.Snapshot().Entries, 1)
 	if len(groups) == 0 {
-		return exitcode.Usagef("a page of trends needs at least two judged runs of one scenario")
+		return exitcode.Usagef("a page of trends needs a judged run (`loadgen report DIR` judges a run)")
 	}
 	l := links{static: true, alone: true}
 	d := trendPage(groups[:1], groups[0], l)
