@@ -34,44 +34,44 @@ const (
 
 // Entry is a directory in the index. All texts are free of control characters.
 type Entry struct {
-	Path     string // path below the folder, with slashes; unique in the index
-	Dir      string // path of the directory
-	Kind     Kind
-	Parent   string // Path of the comparison or search that contains this run, or ""
-	ID       string // ID of the run
-	Scenario string
-	Variant  string
+	Path     string `json:"path"` // path below the folder, with slashes; unique in the index
+	Dir      string `json:"-"`    // path of the directory
+	Kind     Kind   `json:"kind"`
+	Parent   string `json:"parent,omitempty"` // Path of the comparison or search that contains this run, or ""
+	ID       string `json:"id,omitempty"`     // ID of the run
+	Scenario string `json:"scenario"`
+	Variant  string `json:"variant,omitempty"`
 	// Verdict is a verdict of a run, an answer of a comparison or search, or one of the constants above.
-	Verdict  string
-	Style    string // "pass", "fail", "nodata" or "pending"
-	State    string // the phase of an active run
-	Started  time.Time
-	Ended    time.Time // zero if the run is active or was killed
-	Seconds  float64   // length of all phases
-	Versions result.Versions
-	Host     result.Host
-	Labels   map[string]string
-	Settings []string // values of --set
-	Values   []Value
-	Why      []string // reasons of the verdict, failed gates and causes
+	Verdict  string            `json:"verdict"`
+	Style    string            `json:"-"`               // "pass", "fail", "nodata" or "pending"
+	State    string            `json:"phase,omitempty"` // the phase of an active run
+	Started  time.Time         `json:"started"`
+	Ended    time.Time         `json:"ended,omitzero"`    // zero if the run is active or was killed
+	Seconds  float64           `json:"seconds,omitempty"` // length of all phases
+	Versions result.Versions   `json:"versions"`
+	Host     result.Host       `json:"host"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Settings []string          `json:"set,omitempty"` // values of --set
+	Values   []Value           `json:"values,omitempty"`
+	Why      []string          `json:"reasons,omitempty"` // reasons of the verdict, failed gates and causes
 	// Unfit is the reason why a trend must not use the run, or "".
-	Unfit string
+	Unfit string `json:"unfit,omitempty"`
 	// Others is the share of processor time that other programs used, or nil if it is unknown.
-	Others *float64
+	Others *float64 `json:"otherPrograms,omitempty"`
 	// Page is the name of the page in the directory, such as report.html, or "".
-	Page string
+	Page string `json:"page,omitempty"`
 	// Digest is the SHA-256 of the scenario, or "" if unknown.
-	Digest string
+	Digest string `json:"scenarioDigest,omitempty"`
 }
 
 // Value is a gate or a compared metric of a run.
 type Value struct {
-	Name    string
-	Value   *float64 // nil: no data
-	Unit    string
-	Better  string         // "lower" or "higher"
-	Verdict result.Verdict // empty for a metric
-	Bound   float64
+	Name    string         `json:"name"`
+	Value   *float64       `json:"value"` // nil: no data
+	Unit    string         `json:"unit"`
+	Better  string         `json:"better"`            // "lower" or "higher"
+	Verdict result.Verdict `json:"verdict,omitempty"` // empty for a metric
+	Bound   float64        `json:"bound,omitempty"`
 }
 
 // Bounds of an entry. They limit the memory of the index to about 10 kB per directory.

@@ -49,6 +49,9 @@ func listPage(s runs.Snapshot, v view, latest news, groups []group, l links) doc
 		list.Table.Rows = append(list.Table.Rows, rowOf(s, e, l))
 	}
 	list.Links = pages(v, len(selected), from, l)
+	if !l.static {
+		list.Links = append(list.Links, document.Link{Text: "All matching entries as JSON", To: "runs.json" + v.query("")})
+	}
 	if len(latest.changes) > 0 {
 		d.Sections = append(d.Sections, document.Section{ID: "changes", Title: "Latest changes for the worse", Table: changesTable(latest.changes, l, "")})
 	}
@@ -76,18 +79,23 @@ func leftOut(s runs.Snapshot) (text []string) {
 	return text
 }
 
+// query returns the filter as query parameters, with the number of the first row.
+func (v view) query(from string) string {
+	f := v.filter
+	return query("scenario", f.Scenario, "variant", f.Variant, "verdict", f.Verdict, "version", f.Version,
+		"host", f.Host, "label", f.Label, "kind", f.Kind, "in", f.In, "text", f.Text, "from", from)
+}
+
 // pages returns links to the newer and older rows of the list.
 func pages(v view, n, from int, l links) (all []document.Link) {
-	to := func(text string, at int) {
-		f := v.filter
-		all = append(all, document.Link{Text: text, To: l.home("scenario", f.Scenario, "variant", f.Variant, "verdict", f.Verdict, "version", f.Version,
-			"host", f.Host, "label", f.Label, "kind", f.Kind, "in", f.In, "text", f.Text, "from", fmt.Sprint(at))})
+	if l.static {
+		return nil
 	}
 	if from > 0 {
-		to("Newer", max(0, from-pageLength))
+		all = append(all, document.Link{Text: "Newer", To: "./" + v.query(fmt.Sprint(max(0, from-pageLength)))})
 	}
-	if !l.static && from+pageLength < n {
-		to("Older", from+pageLength)
+	if from+pageLength < n {
+		all = append(all, document.Link{Text: "Older", To: "./" + v.query(fmt.Sprint(from+pageLength))})
 	}
 	return all
 }
