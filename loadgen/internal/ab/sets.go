@@ -25,6 +25,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -356,7 +357,10 @@ func differences(sets [2][]recorded) []result.Difference {
 	facts := func(r recorded) map[string]string {
 		run := r.result.Run
 		f := result.Facts(run.Versions, run.Host)
-		flatten(f, "controlPlane", r.scenario.ControlPlane)
+		var node any
+		if text, err := yaml.Marshal(r.scenario.ControlPlane); err == nil && yaml.Unmarshal(text, &node) == nil {
+			runs.Flatten(f, "controlPlane", node)
+		}
 		f["variant"], f["seed"] = run.Variant, fmt.Sprint(run.Seed)
 		return f
 	}
@@ -378,30 +382,6 @@ func differences(sets [2][]recorded) []result.Difference {
 		}
 	}
 	return all
-}
-
-// flatten adds each leaf field of v to the map `into`. The key is the path of the field below path, and the value is a
-// string.
-func flatten(into map[string]string, path string, v any) {
-	text, err := yaml.Marshal(v)
-	if err != nil {
-		return
-	}
-	var node any
-	if yaml.Unmarshal(text, &node) != nil {
-		return
-	}
-	var walk func(path string, v any)
-	walk = func(path string, v any) {
-		if m, ok := v.(map[string]any); ok {
-			for name, x := range m {
-				walk(path+"."+name, x)
-			}
-			return
-		}
-		into[path] = fmt.Sprint(v)
-	}
-	walk(path, node)
 }
 
 // judgeSets compares the two sets of runs in c and sets the results in c.

@@ -2,6 +2,9 @@ package observe_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -48,6 +51,36 @@ func start(t *testing.T, c observe.Config) *observe.Server {
 		}
 	})
 	return s
+}
+
+// With a token, every request needs the token as the first part of its path, also for the pages next to the API.
+func TestToken(t *testing.T) {
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "page "+r.URL.Path) })
+	lab, _ := storm(t)
+	s := start(t, observe.Config{Public: true, Token: "SECRET", Pages: pages, Recorder: lab.Recorder()})
+	base := strings.TrimSuffix(s.URL(), "/SECRET")
+	for path, want := range map[string]string{
+		"/SECRET/":               "200 page /",
+		"/SECRET":                "200 page /", // by a redirect
+		"/SECRET/run/a":          "200 page /run/a",
+		"/SECRET/api/v1/targets": `200 {"status":"success"`,
+		"/":                      "404 wrong token",
+		"/api/v1/targets":        "404 wrong token",
+		"/SECRE/":                "404 wrong token",
+		"/SECRETS/":              "404 wrong token",
+	} {
+		answer, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err = errors.Join(err, answer.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%d %s", answer.StatusCode, text); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
 }
 
 func listen(t *testing.T) net.Listener {

@@ -88,19 +88,19 @@ func (e *Entry) fields() map[string]string {
 		return nil
 	}
 	into := map[string]string{}
-	flatten(into, FieldPrefix, node)
+	Flatten(into, FieldPrefix, node)
 	for _, name := range []string{"description", "seed", "variant"} {
 		delete(into, FieldPrefix+name)
 	}
 	return into
 }
 
-// mostFields is the maximum number of fields that flatten adds.
+// mostFields is the maximum number of fields that Flatten adds.
 const mostFields = 10_000
 
-// flatten adds each leaf of a YAML document to `into`, by its path. Items of a list have the value of their field `name`
-// in the path, or their number.
-func flatten(into map[string]string, path string, v any) {
+// Flatten adds each leaf of a YAML document to `into`, by its path below path. Items of a list have the value of their
+// field `name` in the path, or their number. A path that ends with a space is a prefix.
+func Flatten(into map[string]string, path string, v any) {
 	if len(into) >= mostFields {
 		return
 	}
@@ -113,7 +113,7 @@ func flatten(into map[string]string, path string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, x := range v {
-			flatten(into, at(terminal.Clean(name)), x)
+			Flatten(into, at(terminal.Clean(name)), x)
 		}
 	case []any:
 		for i, x := range v {
@@ -121,7 +121,7 @@ func flatten(into map[string]string, path string, v any) {
 			if m, ok := x.(map[string]any); ok && m["name"] != nil {
 				name = short(fmt.Sprint(m["name"]))
 			}
-			flatten(into, at(name), x)
+			Flatten(into, at(name), x)
 		}
 	default:
 		into[path] = short(fmt.Sprint(v))

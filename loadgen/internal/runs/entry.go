@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Kind says what a directory contains.
@@ -64,13 +65,13 @@ type Entry struct {
 	Digest string `json:"scenarioDigest,omitempty"`
 }
 
-// Value is a gate or a compared metric of a run.
+// Value is a gate, a compared metric or a key metric of a run.
 type Value struct {
 	Name    string         `json:"name"`
 	Value   *float64       `json:"value"` // nil: no data
 	Unit    string         `json:"unit"`
 	Better  string         `json:"better"`            // "lower" or "higher"
-	Verdict result.Verdict `json:"verdict,omitempty"` // empty for a metric
+	Verdict result.Verdict `json:"verdict,omitempty"` // empty if it is no gate
 	Bound   float64        `json:"bound,omitempty"`
 }
 
@@ -119,6 +120,7 @@ type extract struct {
 	Reasons      []string       `json:"reasons"`
 	Gates        []result.Gate  `json:"gates"`
 	Figures      []result.Figure
+	Key          []result.KeyMetric `json:"keyMetrics"`
 	Measurements struct {
 		Generator struct {
 			Saturated []string `json:"saturated"`
@@ -180,6 +182,16 @@ func (e *Entry) judged(x extract) {
 	}
 	for _, f := range x.Figures {
 		e.value(Value{Name: short(f.Name), Value: f.Value, Unit: f.Unit, Better: f.Better})
+	}
+	for _, k := range x.Key {
+		for _, row := range k.Rows {
+			name := short(k.Name + " " + row.Label)
+			if row.P99 != nil {
+				e.value(Value{Name: name + " p99", Value: row.P99, Unit: string(scenario.Seconds), Better: "lower"})
+			} else {
+				e.value(Value{Name: name, Value: row.Value, Unit: string(scenario.Count), Better: "lower"})
+			}
+		}
 	}
 	if x.Diagnosis != nil {
 		for _, c := range x.Diagnosis.Causes {

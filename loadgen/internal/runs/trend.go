@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Trend returns the values of all gates and compared metrics of runs, and the runs at which they changed. all must be
+// Trend returns the values of all gates, compared metrics and key metrics of runs, and the runs at which they changed. all must be
 // runs of one scenario, in the order of their start. A run without data has the value nil; the search skips it. The
 // search also skips runs that are unfit for a comparison. Notes names these.
 func Trend(all []*Entry) result.Trend {

@@ -27,7 +27,7 @@ func listPage(s runs.Snapshot, v view, latest news, groups []group, l links) doc
 	selected := v.filter.Select(s.Entries)
 	d := l.newDocument("Runs")
 	d.Links = l.navigation(groups)
-	d.Line = fmt.Sprintf("%d of %d are shown", len(selected), len(s.Entries))
+	d.Line = fmt.Sprintf("%d of %d match", len(selected), len(s.Entries))
 	if n := s.Total - len(s.Entries); n > 0 {
 		d.Line += fmt.Sprintf("; %d directories are still being read", n)
 	}
@@ -38,6 +38,9 @@ func listPage(s runs.Snapshot, v view, latest news, groups []group, l links) doc
 	}
 	from := max(0, min(v.from, len(selected)))
 	shown := selected[from:min(from+length, len(selected))]
+	if len(shown) < len(selected) {
+		d.Line += fmt.Sprintf("; %d to %d are shown", from+1, from+len(shown))
+	}
 	list.Table = &document.Table{
 		ID: "runs", Class: "list", Label: "Runs", Empty: "No run matches.",
 		Head: []document.Column{{Text: "Run"}, {Text: "Verdict"}, {Text: "Started (UTC)"}, {Text: "Versions"}, {Text: "Gates, failures and causes"}},

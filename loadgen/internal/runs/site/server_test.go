@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -222,6 +223,26 @@ func TestPublish(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) != 1 {
 		t.Errorf("after a failure: %v, %v", left, err)
+	}
+}
+
+// The list of 5,000 runs has a page of rows, links to older runs, and bounded memory.
+func TestListOfManyRuns(t *testing.T) {
+	dir := t.TempDir()
+	runstest.Write(t, dir, 5000, 1, nil)
+	server := serve(t, dir)
+	_, page := get(t, server.URL)
+	if n := strings.Count(page, `type="checkbox"`); n != pageLength || !strings.Contains(page, "5000 of 5000 match; 1 to 100 are shown") || !strings.Contains(page, `from=100">Older`) {
+		t.Errorf("%d rows on the first page", n)
+	}
+	if _, last := get(t, server.URL+"/?from=4950"); strings.Count(last, `type="checkbox"`) != 50 || strings.Contains(last, "Older") {
+		t.Error("the last page has not 50 rows")
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if mb := m.HeapAlloc >> 20; mb > 100 {
+		t.Errorf("%d MB of memory for 5,000 runs, want at most 100", mb)
 	}
 }
 
