@@ -183,7 +183,7 @@ var making = []string{
 // themselves.
 var layers = []string{
 	"cmd", "loadgen/cli", "loadgen/testplane", "loadgen/lab/calibrate/pairs", "loadgen",
-	"loadgen/internal/web", "loadgen/internal/ab", "loadgen/internal/runs/site", "loadgen/internal/runs", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/series", "loadgen/internal/run", "loadgen/internal/runmetrics", "loadgen/internal/importer", "loadgen/lab/bench", "loadgen/lab/calibrate", "loadgen/lab/calibrate/diagnosis", "loadgen/lab/calibrate/imports", "loadgen/internal/realplane",
+	"loadgen/internal/runs/site", "loadgen/internal/web", "loadgen/internal/ab", "loadgen/internal/runs", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/series", "loadgen/internal/run", "loadgen/internal/runmetrics", "loadgen/internal/importer", "loadgen/lab/bench", "loadgen/lab/calibrate", "loadgen/lab/calibrate/diagnosis", "loadgen/lab/calibrate/imports", "loadgen/internal/realplane",
 	"loadgen/internal/workers/job",
 	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/lab/calibrate/runner", "loadgen/internal/recording/capture", "loadgen/internal/realnode", "loadgen/internal/realnode/container",
 	"loadgen/internal/workers",

@@ -18,6 +18,8 @@ type Live struct {
 	Headline string
 	Gates    []result.Gate // without values
 	Starting bool          // nothing is recorded yet, so there are no charts
+	// Remote means that another process makes the run: the page has no buttons and does not update itself.
+	Remote bool
 }
 
 // pending is the verdict of a gate that has not been judged yet.
@@ -28,15 +30,15 @@ func liveSections() []section {
 	return slices.DeleteFunc(sections(), func(s section) bool { return !slices.Contains([]string{"gates", "tracks", "charts"}, s.name) })
 }
 
-// LiveHTML writes the page of a run in progress: report.html without a verdict. A script on the page polls the server
-// for the state of the run and for a new page. r holds the data of the run so far. r.Run.Ended is the time of this
+// LiveHTML writes the page of a run in progress: report.html without a verdict. Unless l.Remote is set, a script on the
+// page polls the server for the state of the run and for a new page. r holds the data of the run so far. r.Run.Ended is the time of this
 // page.
 func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, l Live) error {
 	r.Verdict, r.Gates = pending, slices.Clone(l.Gates)
 	for i := range r.Gates {
 		r.Gates[i].Verdict = pending
 	}
-	p := &page{live: true, bare: l.Starting}
+	p := &page{live: true, steered: !l.Remote, bare: l.Starting}
 	p.lay(ctx, r, timeline, slots, scenarioYAML, src)
 	p.Word, p.Headline = word(result.Verdict(l.Word)), terminal.Clean(l.Headline)
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
@@ -50,3 +52,6 @@ func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []resu
 
 // Live reports whether the run is in progress.
 func (p *page) Live() bool { return p.live }
+
+// Steered reports whether the page has buttons to control the run.
+func (p *page) Steered() bool { return p.steered }

@@ -102,7 +102,7 @@ func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	if err != nil {
 		return err
 	}
-	if p.live {
+	if p.steered {
 		more, err := pageFiles.ReadFile("page/live.js")
 		if err != nil {
 			return err

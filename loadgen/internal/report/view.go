@@ -46,6 +46,7 @@ type page struct {
 	interval time.Duration // between scrapes
 	phases   []scriptPhase
 	live     bool // the run is in progress
+	steered  bool // the page has buttons to control the run
 	bare     bool // the page has no charts
 }
 

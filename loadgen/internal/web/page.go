@@ -91,31 +91,37 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 // write creates the page from the data that the run has recorded so far.
 func (s *Server) write(ctx context.Context, n run.Snapshot) (page []byte, err error) {
 	l := report.Live{Word: strings.ToLower(word(n)), Headline: headline(n), Starting: n.Dir == ""}
+	err = s.control.Recorded(ctx, func(ctx context.Context, a *archive.Archive) error {
+		page, err = Page(ctx, n.Dir, n.Scenario, a, l)
+		return err
+	})
+	return page, err
+}
+
+// Page returns the page of the active run in dir, as if the run had ended now. An empty dir means that the run has
+// recorded nothing yet. a holds the metrics that were recorded so far; it may be nil. Page sets the gates of l.
+func Page(ctx context.Context, dir, scenario string, a *archive.Archive, l report.Live) (page []byte, err error) {
 	rec, text := &rundir.Recorded{}, []byte(nil)
-	if n.Dir != "" {
-		if rec, text, err = read(n.Dir, time.Now().UTC()); err != nil {
+	if dir != "" {
+		if rec, text, err = read(dir, time.Now().UTC()); err != nil {
 			return nil, err
 		}
 	}
 	r := result.Result{Run: rec.Run, Measurements: rec.Measurements}
-	r.Run.Scenario = cmp.Or(r.Run.Scenario, n.Scenario)
+	r.Run.Scenario = cmp.Or(r.Run.Scenario, scenario)
 	if rec.Scenario != nil {
 		r.Recovery = recovery.Analyse(rec)
 		if l.Gates, err = gate.Pending(rec.Scenario); err != nil {
 			return nil, err
 		}
 	}
-	err = s.control.Recorded(ctx, func(ctx context.Context, a *archive.Archive) error {
-		var src chart.Source
-		if a != nil {
-			src = a
-		}
-		var b bytes.Buffer
-		err := report.LiveHTML(ctx, &b, r, rec.Timeline, rec.Slots, text, src, l)
-		page = b.Bytes()
-		return err
-	})
-	return page, err
+	var src chart.Source
+	if a != nil {
+		src = a
+	}
+	var b bytes.Buffer
+	err = report.LiveHTML(ctx, &b, r, rec.Timeline, rec.Slots, text, src, l)
+	return b.Bytes(), err
 }
 
 // headline describes the progress of the run in one line.

@@ -42,8 +42,7 @@ func selected(s runs.Snapshot, r *http.Request) (all []*runs.Entry, why string) 
 	return all, ""
 }
 
-// serveComparison sends the page of several runs over each other. It makes one such page at a time, because each reads
-// the metrics of all its runs.
+// serveComparison sends the page of several runs over each other.
 func (s *Server) serveComparison(w http.ResponseWriter, r *http.Request) {
 	now, groups, _ := s.state()
 	all, why := selected(now, r)
@@ -51,12 +50,10 @@ func (s *Server) serveComparison(w http.ResponseWriter, r *http.Request) {
 		notFound(w, why)
 		return
 	}
-	select {
-	case s.comparing <- struct{}{}:
-		defer func() { <-s.comparing }()
-	case <-r.Context().Done():
+	if !s.begin(r) {
 		return
 	}
+	defer s.end()
 	var b bytes.Buffer
 	if err := comparison(r.Context(), &b, all, groups, links{}); err != nil {
 		http.Error(w, "the runs cannot be read: "+err.Error(), http.StatusInternalServerError)

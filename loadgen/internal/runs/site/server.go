@@ -15,8 +15,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/document"
 	"github.com/stormglass/stormglass/loadgen/internal/runs"
+	"github.com/stormglass/stormglass/loadgen/internal/web"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -25,7 +28,7 @@ type Server struct {
 	index *runs.Index
 	mux   *http.ServeMux
 
-	comparing chan struct{} // limits the number of pages of runs over each other that are made at once
+	reading chan struct{} // limits the number of pages that are made from metrics at once
 
 	mu      sync.Mutex
 	version int // of the index, for which groups and changes were computed
@@ -35,7 +38,7 @@ type Server struct {
 
 // NewServer returns a server of the pages of an index. Until ctx ends, it reads the index in the background.
 func NewServer(ctx context.Context, index *runs.Index) *Server {
-	s := &Server{index: index, mux: http.NewServeMux(), comparing: make(chan struct{}, 1), version: -1}
+	s := &Server{index: index, mux: http.NewServeMux(), reading: make(chan struct{}, 1), version: -1}
 	s.mux.HandleFunc("GET /{$}", s.serveList)
 	s.mux.HandleFunc("GET /runs.json", s.serveJSON)
 	s.mux.HandleFunc("GET /trend", s.serveTrend)
@@ -208,6 +211,13 @@ func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {
 	e := now.Find(strings.TrimSuffix(dir, "/"))
 	kind := files[name]
 	switch {
+	case e != nil && name == "" && e.Verdict == runs.Running:
+		s.serveActive(w, r, e)
+		return
+	case e != nil && name == "" && e.Page != "": // the run has ended
+		w.Header().Set("Location", e.Page) // http.Redirect would lose a token in the path
+		w.WriteHeader(http.StatusFound)
+		return
 	case e != nil && name == "":
 		write(w, entryPage(e))
 		return
@@ -226,6 +236,48 @@ func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, name, time.Time{}, f)
 }
 
+// refresh is the time after which a browser loads the page of an active run again, in seconds.
+const refresh = "10"
+
+// serveActive sends the report so far of an active run or, if the run has recorded too little, the page of the entry.
+func (s *Server) serveActive(w http.ResponseWriter, r *http.Request, e *runs.Entry) {
+	if !s.begin(r) {
+		return
+	}
+	defer s.end()
+	w.Header().Set("Refresh", refresh)
+	a, err := archive.Open(e.Dir) // a copy of what is recorded so far
+	if err != nil {
+		write(w, entryPage(e))
+		return
+	}
+	defer func() { _ = a.Close() }() // it was only read
+	headline := "No phase is in progress."
+	if e.State != "" {
+		headline = "Phase " + e.State + " is in progress."
+	}
+	page, err := web.Page(r.Context(), e.Dir, e.Scenario, a, report.Live{Word: "running", Headline: headline + " The gates are judged at the end.", Remote: true})
+	if err != nil {
+		write(w, entryPage(e))
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", filePolicy)
+	_, _ = w.Write(page) // an error means that the browser has disconnected
+}
+
+// begin waits until no other page that reads metrics is being made. It returns false if the browser disconnects.
+func (s *Server) begin(r *http.Request) bool {
+	select {
+	case s.reading <- struct{}{}:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
+func (s *Server) end() { <-s.reading }
+
 // entryPage returns the page of an entry without a report: an active, killed or damaged run.
 func entryPage(e *runs.Entry) document.Document {
 	up := strings.Repeat("../", strings.Count(e.Path, "/")+2)
@@ -239,7 +291,7 @@ func entryPage(e *runs.Entry) document.Document {
 	d.Lead = append(d.Lead, e.Why...)
 	switch e.Verdict {
 	case runs.Running:
-		d.Lead = append(d.Lead, "The report follows when the run has ended. `loadgen run --web` shows the charts of an active run.")
+		d.Lead = append(d.Lead, "This page shows charts as soon as the run has recorded metrics.")
 	case runs.Unjudged:
 		d.Lead = append(d.Lead, "Run `loadgen report` with this directory to judge the run and to write its report.")
 	}

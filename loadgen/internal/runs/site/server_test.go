@@ -14,6 +14,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/runs"
 	"github.com/stormglass/stormglass/loadgen/internal/runs/runstest"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -172,6 +173,33 @@ func worse(i int, r *result.Result, scenario *string) {
 	if i >= 19 {
 		*r.Gates[0].Value *= 1.4
 		*scenario = strings.Replace(*scenario, "webhookDelay: 10ms", "webhookDelay: 25ms", 1)
+	}
+}
+
+// The page of an active run shows its phase. When the run has ended, it leads to the report.
+func TestPageOfAnActiveRun(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "active")
+	if err := os.MkdirAll(run, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	event := `{"time":"2026-10-05T00:00:00Z","kind":"phase-start","name":"storm"}` + "\n"
+	if err := os.WriteFile(filepath.Join(run, result.TimelineFile), []byte(event), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := scratch.LockDir(run)
+	if err != nil || lock == nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	answer, page := get(t, serve(t, dir).URL+"/run/active/")
+	if !strings.Contains(page, "RUNNING") || !strings.Contains(page, "Phase storm is in progress.") || answer.Header.Get("Refresh") == "" {
+		t.Errorf("page of the active run: %s", page)
+	}
+	runstest.Put(t, run, runstest.Latest(), runstest.Scenario)
+	answer, page = get(t, serve(t, dir).URL+"/run/active/")
+	if !strings.HasSuffix(answer.Request.URL.Path, "/report.html") || !strings.Contains(page, "Report of ci-gate") {
+		t.Errorf("after the end: %s: %s", answer.Request.URL, page)
 	}
 }
 
