@@ -26,7 +26,7 @@ const (
 	Capacity Kind = "capacity" // a capacity search
 )
 
-// The verdicts of entries, in addition to those of runs and the answers of comparisons.
+// Further verdicts of entries. A run also has its own verdicts, and a comparison its answers.
 const (
 	Running  = "running"
 	Unjudged = "not judged" // the run was killed before it was judged
@@ -71,7 +71,7 @@ type Value struct {
 	Value   *float64       `json:"value"` // nil: no data
 	Unit    string         `json:"unit"`
 	Better  string         `json:"better"`            // "lower" or "higher"
-	Verdict result.Verdict `json:"verdict,omitempty"` // empty if it is no gate
+	Verdict result.Verdict `json:"verdict,omitempty"` // only for a gate
 	Bound   float64        `json:"bound,omitempty"`
 }
 

@@ -154,7 +154,7 @@ func readStudy(e *Entry, files map[string]bool, name, page string) {
 		e.Style = "nodata"
 	}
 	e.Verdict = short(s.Answer)
-	if e.Verdict == "" { // variants have verdicts of their own
+	if e.Verdict == "" { // each variant has its own verdict
 		e.Verdict = map[string]string{"pass": string(result.Pass), "fail": string(result.Fail), "nodata": string(result.NoData)}[e.Style]
 	}
 	for _, why := range append(s.Reasons, s.Notes...) {

@@ -33,7 +33,7 @@ type Document struct {
 	Script template.JS
 	// Data is JSON for the script, which finds it in the element with the ID "data".
 	Data template.JS
-	// Rules are style rules in addition to those of all pages.
+	// Rules are style rules that only this page needs.
 	Rules template.CSS
 	// Live means that the script may send requests to the server of the page.
 	Live bool

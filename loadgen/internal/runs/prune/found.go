@@ -30,7 +30,7 @@ const (
 	Rest     Kind = "rest" // what an interrupted prune left
 )
 
-// Verdicts that only prune uses, in addition to those of package result.
+// Verdicts that only prune uses.
 const (
 	Interrupted = "interrupted" // the run, comparison or search was interrupted or killed
 	NotJudged   = "not judged"  // a run without result.json

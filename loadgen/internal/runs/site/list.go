@@ -16,7 +16,7 @@ import (
 // pageLength is the number of rows of the list on one page. A static list has all rows.
 const pageLength = 100
 
-// view is what the list shows: a filter and the number of the first row.
+// view selects the rows of the list: a filter, and the number of the first row.
 type view struct {
 	filter runs.Filter
 	from   int

@@ -149,7 +149,7 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, viewOf(r).filter.Select(now.Entries))
 }
 
-// groupFor returns the group that a request names, or the largest group. It answers the request if there is none.
+// groupFor returns the group that a request names, or the largest group. If no such group exists, it answers the request.
 func (s *Server) groupFor(w http.ResponseWriter, r *http.Request) (groups []group, g group, ok bool) {
 	_, groups, _ = s.state()
 	q := r.URL.Query()
