@@ -12,7 +12,7 @@ import (
 // Config configures a bundled control plane (field `controlPlane` of a scenario). By default it has one process each of
 // etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults.
 type Config struct {
-	// Version: Kubernetes version, "1.37" (the default), "1.36" or "1.35"; it also selects the etcd version
+	// Version: Kubernetes version, "1.37" (default), "1.36" or "1.35"; it also selects the etcd version
 	// (docs/reference/versions.md)
 	Version string `yaml:"version,omitempty" json:"version,omitempty"`
 	// Versions: versions of components that differ from `version`, by kind or name: {kube-controller-manager: "1.36",
@@ -44,8 +44,7 @@ type SpanExport struct {
 	Endpoint string `yaml:"endpoint,omitempty" json:"endpoint,omitempty"`
 	// Token: bearer token that API servers and etcd present to the receiver
 	Token string `yaml:"token,omitempty" json:"token,omitempty"`
-	// SamplingRatePerMillion: number of requests per million that API servers trace if the client sends no trusted
-	// traceparent; default 0
+	// SamplingRatePerMillion: for requests whose client sends no trusted traceparent; default 0
 	SamplingRatePerMillion int `yaml:"samplingRatePerMillion,omitempty" json:"samplingRatePerMillion,omitempty"`
 }
 
@@ -55,7 +54,7 @@ type Flags map[string]string
 
 // Etcd configures the etcd members.
 type Etcd struct {
-	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"` // 1 (the default), 3, 5 or 7; even numbers cause a warning
+	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"` // 1 (default), 3, 5 or 7; even numbers cause a warning
 	// Topology: disk of the fault diskContention: etcd's disk ("stacked", the default) or another file system
 	// ("external")
 	Topology string `yaml:"topology,omitempty" json:"topology,omitempty"`
@@ -64,29 +63,29 @@ type Etcd struct {
 
 // APIServer configures kube-apiserver.
 type APIServer struct {
-	// Replicas: number of API servers, default 1; several run behind a TCP load balancer that checks /readyz
+	// Replicas: default 1; several run behind a TCP load balancer that checks /readyz
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// Descriptors: limit of open files per API server; default: the machine's limit
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
 	// CPUs: maximum number of processors of each API server (GOMAXPROCS); default: all
 	CPUs int `yaml:"cpus,omitempty" json:"cpus,omitempty" zero:"the machine's limit; leave it out to use the default"`
-	// Audit: "off" (the default) or "metadata" (one log line per request of the load): docs/reference/breakdown.md
+	// Audit: "off" (default) or "metadata" (one log line per request of the load): docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
-	// Authentication: credentials of the load: "certificate" (the default), "serviceAccount" (a bound token),
-	// "bootstrapToken" (a Secret in kube-system), "oidc" (a token from oidc-issuer) or "webhook" (a token that
-	// token-webhook reviews): docs/reference/services.md
+	// Authentication: of the load: "certificate" (default), "serviceAccount" (a bound token), "bootstrapToken" (a
+	// Secret in kube-system), "oidc" (a token from oidc-issuer) or "webhook" (a token that token-webhook reviews):
+	// docs/reference/services.md
 	Authentication string `yaml:"authentication,omitempty" json:"authentication,omitempty"`
-	// Authorization: "rbac" (the default), "webhook" (API servers ask authorization-webhook before RBAC; if it fails,
+	// Authorization: "rbac" (default), "webhook" (API servers ask authorization-webhook before RBAC; if it fails,
 	// RBAC decides), "webhook-deny" (if authorization-webhook fails, only the plane's components are authorized) or
 	// "abac" (before RBAC, API servers check a policy file that allows the load everything)
 	Authorization string `yaml:"authorization,omitempty" json:"authorization,omitempty"`
-	// Encryption: encryption of Secrets in etcd: "off" (the default); "secretbox", "aesgcm" or "aescbc" with a key in
-	// the plane's directory; or "kms" with kms-plugin
+	// Encryption: of Secrets in etcd: "off" (default); "secretbox", "aesgcm" or "aescbc" with a key in the plane's
+	// directory; or "kms" with kms-plugin
 	Encryption string `yaml:"encryption,omitempty" json:"encryption,omitempty"`
-	// AuditWebhook: "off" (the default), "batch" (API servers send the load's audit events to audit-webhook in batches)
+	// AuditWebhook: "off" (default), "batch" (API servers send the load's audit events to audit-webhook in batches)
 	// or "blocking" (API servers send each audit event before they answer its request)
 	AuditWebhook string `yaml:"auditWebhook,omitempty" json:"auditWebhook,omitempty"`
-	// ConversionWebhook: "off" (the default) or "on": conversion-webhook converts custom resources whose definition has
+	// ConversionWebhook: "off" (default) or "on": conversion-webhook converts custom resources whose definition has
 	// strategy: Webhook and names no other webhook
 	ConversionWebhook string `yaml:"conversionWebhook,omitempty" json:"conversionWebhook,omitempty"`
 	Flags             Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
@@ -94,7 +93,7 @@ type APIServer struct {
 
 // ControllerManager configures kube-controller-manager.
 type ControllerManager struct {
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // number of processes, default 1; one of them leads
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // number of processes, default 1; one leads
 	// QPS: --kube-api-qps of each controller's client, default 20; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out to use the default, or write -1 for no limit"`
 	// Burst: --kube-api-burst, default 30.
@@ -104,15 +103,15 @@ type ControllerManager struct {
 
 // Scheduler configures kube-scheduler.
 type Scheduler struct {
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // number of processes, default 1; one of them leads
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // number of processes, default 1; one leads
 	// QPS: clientConnection.qps, default 50; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 50; leave it out to use the default, or write -1 for no limit"`
 	// Burst: clientConnection.burst, default 100.
 	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out to use the default"`
-	// PercentageOfNodesToScore: 0 to 100; 0 (the default) is adaptive.
+	// PercentageOfNodesToScore: 0 to 100; 0 (default) is adaptive.
 	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
-	// Extender: "off" (the default), "ignorable" or "required": the scheduler calls scheduler-extender for each pod; if
-	// the extender fails, the scheduler places pods without it (ignorable) or not at all (required)
+	// Extender: "off" (default), "ignorable" or "required": the scheduler calls scheduler-extender for each pod; if
+	// this fails, it places pods without it (ignorable) or not at all (required)
 	Extender string `yaml:"extender,omitempty" json:"extender,omitempty"`
 	// Config: a KubeSchedulerConfiguration; the fields above take precedence
 	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`
@@ -121,13 +120,13 @@ type Scheduler struct {
 
 // MetricsServer configures metrics-server, which collects CPU and memory usage from kubelets and serves metrics.k8s.io.
 type MetricsServer struct {
-	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (the default) or 1
+	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (default) or 1
 	Flags    Flags `yaml:"flags,omitempty" json:"flags,omitempty"`       // command-line flags, by name without dashes
 }
 
 // CloudControllerManager configures cloud-controller-manager and its simulated cloud.
 type CloudControllerManager struct {
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // number of processes, one of them leads; default: no cloud
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // number of processes; one leads; default: no cloud
 	// QPS: --kube-api-qps of each controller's client, default 20; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out to use the default, or write -1 for no limit"`
 	// Burst: --kube-api-burst, default 30.
@@ -138,7 +137,7 @@ type CloudControllerManager struct {
 
 // Cloud configures the simulated cloud. By default it responds without delay and refuses nothing.
 type Cloud struct {
-	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of each response
+	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // of each response
 	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // maximum random deviation from `delay`
 	// Throttle: maximum requests per second, with bursts of the same size; further requests get status 429; default
 	// unlimited

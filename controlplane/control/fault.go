@@ -23,7 +23,7 @@ type Fault struct {
 	Delay time.Duration `json:"delayNanoseconds,omitempty"`
 	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution.
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
-	// Files are the files that a slowFsync affects: "wal" (the default) or "all".
+	// Files are the files that a slowFsync affects: "wal" (default) or "all".
 	Files string `json:"files,omitempty"`
 	// Limit is the maximum number of open files that a descriptorLimit sets.
 	Limit uint64 `json:"limit,omitempty"`

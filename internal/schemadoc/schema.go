@@ -163,7 +163,7 @@ func (s *Schema) properties(name string, each func(field, option string, p Part)
 }
 
 // quotedDefault matches the value that a comment marks as the default.
-var quotedDefault = regexp.MustCompile(`"([^"]+)" \([^()]*\bthe default\b`)
+var quotedDefault = regexp.MustCompile(`"([^"]+)" \([^()]*\bdefault\b`)
 
 // plainText returns the text of a comment as a sentence.
 func plainText(comment string) string {

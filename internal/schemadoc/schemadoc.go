@@ -122,7 +122,7 @@ func oneLine(s string) string {
 
 func (p *Page) table(name string) {
 	p.written = append(p.written, name)
-	lead := withoutName(p.comments[name], name)
+	lead := strings.TrimPrefix(withoutName(p.comments[name], name), name+" ")
 	if first, _, _ := strings.Cut(lead, " "); lead != "" && !strings.Contains(strings.TrimRight(first, ".:"), ".") { // keep the case of a file name
 		lead = strings.ToUpper(lead[:1]) + lead[1:]
 	}

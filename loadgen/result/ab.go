@@ -76,8 +76,8 @@ type Side struct {
 	// ControlPlane: path of the controlplane binary; absent: the same as for a single run
 	ControlPlane string   `json:"controlPlane,omitempty"`
 	Revision     string   `json:"revision,omitempty"` // commit that the binary was built from
-	Versions     Versions `json:"versions,omitzero"`  // versions in the first run of this configuration
-	Baseline     string   `json:"baseline,omitempty"` // directory of A's runs, if they were recorded earlier
+	Versions     Versions `json:"versions,omitzero"`  // in the first run of this configuration
+	Baseline     string   `json:"baseline,omitempty"` // directory of A's runs, if recorded earlier
 	Digest       string   `json:"digest,omitempty"`   // SHA-256 of the scenario with this configuration
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
@@ -124,7 +124,7 @@ type Throw struct {
 type Pair struct {
 	Number int    `json:"number"`           // 0: the warm-up, which does not count
 	Order  string `json:"order"`            // "AB" or "BA"; "B" if A is a baseline
-	Thrown string `json:"thrown,omitempty"` // why the pair was discarded; absent: the pair counts
+	Thrown string `json:"thrown,omitempty"` // why the pair was discarded
 	A      Member `json:"a"`
 	B      Member `json:"b"`
 }
@@ -162,13 +162,13 @@ type ABFigure struct {
 	Name   string `json:"name"` // name of the figure
 	Unit   string `json:"unit"`
 	Better string `json:"better"` // "lower" or "higher"
-	Gated  bool   `json:"gated"`  // the figure decides the answer; false: it only informs
+	Gated  bool   `json:"gated"`  // the figure decides the answer
 	// Calibrated: the figure's spread between equal control planes, from the scenario
 	Calibrated *float64 `json:"calibrated,omitempty"`
 	Advice     string   `json:"advice,omitempty"` // why the figure is not gated
 	Answer     Answer   `json:"answer"`           // "regressed", "not regressed", "improved" or "could not tell"
 	Detail     string   `json:"detail,omitempty"` // why the answer is "could not tell"
-	Pairs      int      `json:"pairs"`            // number of pairs on which the answer is based
+	Pairs      int      `json:"pairs"`            // pairs used for the answer
 	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A". Absent
 	// in older files: medians
 	Statistic Statistic `json:"statistic,omitempty"`

@@ -12,13 +12,13 @@ type Breakdown struct {
 	Resource   string  `json:"resource"`
 	Variant    string  `json:"variant,omitempty"` // distinguishes operations with the same verb and resource, such as "rv=0"
 	Tenant     string  `json:"tenant,omitempty"`
-	Count      int64   `json:"count"`             // requests that were sent; all means are over these
+	Count      int64   `json:"count"`             // sent requests; all means are over these
 	ClientMean float64 `json:"clientMeanSeconds"` // mean latency: the sum of parts and unexplainedSeconds
 	ClientP99  float64 `json:"clientP99Seconds"`  // p99 of the latency; not split
 	// ServerMean: mean time in the API server, from receipt of the request to the end of the response
 	ServerMean *float64 `json:"serverMeanSeconds,omitempty"`
 	ServerP99  *float64 `json:"serverP99Seconds,omitempty"` // p99 of the time in the API server; only from the audit log
-	// ServerSource: "audit" (only the run's requests) or "metrics" (the requests of all clients)
+	// ServerSource: "audit" (only the run's requests) or "metrics" (all clients' requests)
 	ServerSource    string          `json:"serverSource,omitempty"`
 	OurShare        *float64        `json:"ourShare,omitempty"`        // the run's fraction of the API servers' requests
 	Parts           []BreakdownPart `json:"parts"`                     // in the order in which a request passes through them
@@ -47,7 +47,7 @@ type BreakdownPart struct {
 	// Name: "lag", "connect", "wire", "filters", "fairness", "admission", "admissionOrFairness", "etcd" or "cache"
 	Name    string  `json:"name"`
 	Seconds float64 `json:"meanSeconds"` // lower bound of the mean time in the part; never negative
-	// Most: upper bound of the mean time in the part, if above meanSeconds; the difference is in unexplainedSeconds
+	// Most: upper bound of this mean, if above meanSeconds; the difference is in unexplainedSeconds
 	Most *float64 `json:"mostSeconds,omitempty"`
 	// Of: requests in the mean: "our requests" (the run's), or all clients' requests with the same "verb and resource",
 	// "resource" or "operation", or to the same "server"

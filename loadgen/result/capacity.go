@@ -44,16 +44,16 @@ type Capacity struct {
 	High      *float64   `json:"high"`      // upper end of this interval
 	Held      *float64   `json:"held"`      // highest load of a good trial (its gates passed)
 	Confirmed *Confirmed `json:"confirmed"` // null: none yet
-	// GaveWay: failed gates and other reasons why trials failed, sorted by lowest load, then by number of trials
+	// GaveWay: sorted by lowest load, then by number of trials
 	GaveWay []GaveWay `json:"gaveWay"`
 	// Bottleneck: resource that limited the most failed trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
 	Trials     []Trial     `json:"trials"`
-	// Digest: digest of the scenario without control plane, faults, seed and range; searches with the same digest are
+	// Digest: of the scenario without control plane, faults, seed and range; searches with the same digest are
 	// comparable
 	Digest      string `json:"digest,omitempty"`
-	PlaneDigest string `json:"planeDigest,omitempty"` // digest of the control plane, faults, seed and variant
+	PlaneDigest string `json:"planeDigest,omitempty"` // of the control plane, faults, seed and variant
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
 	// EndedAt: loads of trials that ended because the control plane exited, objects of the load were not created, or
@@ -87,7 +87,7 @@ type Confirmed struct {
 type Bottleneck struct {
 	Use
 	Trials        int  `json:"trials"`
-	FullWhenLight bool `json:"fullWhenLight,omitempty"` // the resource was equally used in the good trial with the lowest load
+	FullWhenLight bool `json:"fullWhenLight,omitempty"` // equally used in the good trial with the lowest load
 }
 
 // Trial is one run of a search, at one load.
@@ -103,7 +103,7 @@ type Trial struct {
 	Offered  float64 `json:"offeredPerSecond"`
 	Achieved float64 `json:"achievedPerSecond"` // the part of offeredPerSecond that succeeded in time
 	P50      float64 `json:"p50Seconds"`        // median latency of the slowest load in the busiest phase
-	P99      float64 `json:"p99Seconds"`        // p99 latency of the slowest load in the busiest phase
+	P99      float64 `json:"p99Seconds"`        // p99 latency of the same load
 	// Cores: processors that each component used in the busiest phase, or in the last phase if there are no requests
 	Cores map[string]float64 `json:"cores"`
 	Uses  []Use              `json:"uses,omitempty"` // the most used resources in the busiest phase

@@ -3,15 +3,15 @@ package result
 // Action is the work of one action on objects in a phase. It is recorded only if the action has a rate, repeats, or has
 // a delay `after`.
 type Action struct {
-	Index     int    `json:"index"`               // index in the phase's actions, from 0
+	Index     int    `json:"index"`               // in the phase's actions, from 0
 	Name      string `json:"name"`                // the action and its resource, such as "patch configmaps"
-	RoundsDue int64  `json:"roundsDue,omitempty"` // rounds of a repeated action that were due
+	RoundsDue int64  `json:"roundsDue,omitempty"` // due rounds of a repeated action
 	// Rounds: rounds that began; a round is skipped while the previous round runs
 	Rounds int64   `json:"rounds"`
-	Rate   float64 `json:"ratePerSecond,omitempty"` // rate in the scenario; absent: no rate
+	Rate   float64 `json:"ratePerSecond,omitempty"` // rate in the scenario
 	// AtOnce: maximum number of requests in flight
 	AtOnce   int   `json:"atOnce,omitempty"`
-	Requests int64 `json:"requests"` // requests due by the end of the phase, in the rounds that began
+	Requests int64 `json:"requests"` // due by the end of the phase, in the rounds that began
 	Done     int64 `json:"done"`
 	Refused  int64 `json:"refused,omitempty"` // part of requests: evictions that a PodDisruptionBudget refused
 	// Cut: the phase ended before the action; only for an action without rate and without rounds
@@ -24,7 +24,7 @@ type Action struct {
 
 // Delivery compares the work that a load or an action did in a phase with the requested work.
 type Delivery struct {
-	// Name: load, or action with its resource, such as "patch configmaps"
+	// Name: load, or action with its resource
 	Name string `json:"name"`
 	Path string `json:"path,omitempty"` // path of an action, such as "phases.churn.actions[0]"
 	// What: "requests", "watches", "operations" (of a history), or "rounds" (of an action)

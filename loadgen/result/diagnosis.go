@@ -25,15 +25,15 @@ type Diagnosis struct {
 	// Reference: directory of the healthy run to compare with; calm is then the time of that run, shifted so that it
 	// ends before this run begins
 	Reference string      `json:"reference,omitempty"`
-	Answer    string      `json:"answer"`            // "healthy", "diagnosed", "unknown" or "cannot tell"
-	Doubts    []string    `json:"doubts,omitempty"`  // why the cluster may not be healthy although no symptom was found
-	Causes    []Cause     `json:"causes"`            // causes, sorted by their start
-	Limits    []Cause     `json:"limits,omitempty"`  // limits that the growing load reached; not causes
-	Symptoms  []Evidence  `json:"symptoms"`          // symptoms without a known cause, including failed gates
-	Machine   *MachineUse `json:"machine,omitempty"` // the generator's machine
-	// Exits: components that ended without a fault, and when they were ready again; not used to find causes
+	Answer    string      `json:"answer"`           // "healthy", "diagnosed", "unknown" or "cannot tell"
+	Doubts    []string    `json:"doubts,omitempty"` // why the cluster may be unhealthy without a symptom
+	Causes    []Cause     `json:"causes"`           // sorted by their start
+	Limits    []Cause     `json:"limits,omitempty"` // limits that the growing load reached; not causes
+	Symptoms  []Evidence  `json:"symptoms"`         // symptoms without a known cause, including failed gates
+	Machine   *MachineUse `json:"machine,omitempty"`
+	// Exits: components that ended without a fault, and when they were ready again; not used for causes
 	Exits []string `json:"exits,omitempty"`
-	// Standing: signs of a cause that were already present in the comparison period
+	// Standing: signs of a cause already present in the comparison period
 	Standing []Evidence `json:"standing,omitempty"`
 	// Nearest: up to two causes that almost explain the symptoms, if the answer is "unknown"
 	Nearest []Cause  `json:"nearest,omitempty"`
@@ -44,7 +44,7 @@ type Diagnosis struct {
 // time.
 type MachineUse struct {
 	Processors float64 `json:"processors"`
-	// Others: processors used by other programs, except for clients of the API server
+	// Others: processors used by other programs, except clients of the API server
 	Others Compared `json:"others"`
 	// Steal: processors that the hypervisor gave to other machines
 	Steal      Compared  `json:"steal"`
@@ -74,12 +74,12 @@ type Cause struct {
 	Ended      time.Time   `json:"ended,omitzero"` // when the cause ended; absent: not ended
 	Sentence   string      `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence  `json:"evidence"`
-	Calm       []string    `json:"calm"`           // signals that did not deviate; they rule out other causes
-	Explains   []Explains  `json:"explains"`       // effects of the cause
+	Calm       []string    `json:"calm"` // signals that did not deviate; they rule out other causes
+	Explains   []Explains  `json:"explains"`
 	Look       string      `json:"look"`           // what to examine next
 	Page       string      `json:"page,omitempty"` // page of the documentation about the cause
 	Strength   float64     `json:"strength"`
-	Trace      *CauseTrace `json:"trace,omitempty"` // the kept trace that shows the cause best
+	Trace      *CauseTrace `json:"trace,omitempty"`
 	Limit      bool        `json:"limit,omitempty"` // the cause is the load or the machine, not a component
 }
 

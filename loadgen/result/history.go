@@ -6,10 +6,10 @@ import "time"
 // (registers) to find lost writes and stale reads.
 type History struct {
 	Load      string    `json:"load"`
-	Start     time.Time `json:"start"`     // start of the load; times of violations count from here
-	Registers int       `json:"registers"` // number of ConfigMaps
-	Clients   int       `json:"clients"`   // each with a separate connection
-	Watchers  int       `json:"watchers"`  // each watches all registers over a separate connection
+	Start     time.Time `json:"start"` // start of the load; times of violations count from here
+	Registers int       `json:"registers"`
+	Clients   int       `json:"clients"`  // each with a separate connection
+	Watchers  int       `json:"watchers"` // each watches all registers over a separate connection
 
 	Writes          HistoryOperations `json:"writes"`          // updates with a resourceVersion
 	Reads           HistoryOperations `json:"reads"`           // consistent reads. A list counts once for each register
@@ -30,7 +30,7 @@ type History struct {
 	LostWrites      int64            `json:"lostWrites"`
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`
 	ViolationCount  int64            `json:"violationCount"`
-	Violations      []Violation      `json:"violations,omitempty"` // the first twenty violations of each kind
+	Violations      []Violation      `json:"violations,omitempty"` // the first twenty of each kind
 	Unjudged        []string         `json:"unjudged,omitempty"`   // what could not be judged; the run then does not pass
 	// Files: recorded operations, and pictures of operations that are not linearizable
 	Files        []string `json:"files,omitempty"`
@@ -55,7 +55,7 @@ type Violation struct {
 	// Client: number of the client that observed the violation; from `clients` upwards, the lists of the watchers, then
 	// the final read
 	Client   *int    `json:"client,omitempty"`
-	Watcher  *int    `json:"watcher,omitempty"` // the watcher that observed the violation
+	Watcher  *int    `json:"watcher,omitempty"` // watcher that observed the violation
 	Version  uint64  `json:"version,omitempty"`
 	AtSecond float64 `json:"atSeconds,omitempty"` // since the start of the load
 	Detail   string  `json:"detail"`              // what was observed

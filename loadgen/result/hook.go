@@ -9,11 +9,11 @@ const HookDir = "hooks"
 type Hook struct {
 	Phase    string    `json:"phase"`
 	When     string    `json:"when"`     // "before" or "after"
-	Command  string    `json:"command"`  // the command in shell syntax
+	Command  string    `json:"command"`  // in shell syntax
 	Required bool      `json:"required"` // the run ends if the command fails
 	Began    time.Time `json:"began"`    // when the command started
 	Seconds  float64   `json:"seconds"`  // how long the command ran
-	Output   string    `json:"output"`   // file with the output, in the run's directory
-	// Failed: how the command failed, and its last line of output; absent: exit code 0
+	Output   string    `json:"output"`   // path in the run's directory
+	// Failed: how the command failed, and its last line of output
 	Failed string `json:"failed,omitempty"`
 }

@@ -18,17 +18,17 @@ type Phase struct {
 	Name         string    `json:"name"`                  // unique in the scenario
 	Start        time.Time `json:"start"`                 // first scrape
 	End          time.Time `json:"end"`                   // last scrape
-	Until        string    `json:"until,omitempty"`       // condition that ends the phase; absent if its length is fixed
+	Until        string    `json:"until,omitempty"`       // condition that ends the phase
 	ConditionMet bool      `json:"conditionMet"`          // the condition held in time
-	Interrupted  bool      `json:"interrupted,omitempty"` // the user or a failure interrupted the phase
-	EndedEarly   bool      `json:"endedEarly,omitempty"`  // the user ended the phase early; it is then not judged
+	Interrupted  bool      `json:"interrupted,omitempty"` // by the user or a failure
+	EndedEarly   bool      `json:"endedEarly,omitempty"`  // by the user; the phase is then not judged
 	// PausedSeconds: how long the user paused the load; the phase is then not judged
 	PausedSeconds float64 `json:"pausedSeconds,omitempty"`
 	// Reached: how close an unmet condition on objects came, such as "913 of 1000 pods"
 	Reached string `json:"reached,omitempty"`
-	// Saturated: bounds that the generator exceeded; the phase is then not judged
+	// Saturated: bounds that the generator exceeded; the run then could not be judged
 	Saturated      []string `json:"saturated,omitempty"`
-	StalledSeconds float64  `json:"stalledSeconds,omitempty"` // time during which the generator was stopped, or at least 10 ms late
+	StalledSeconds float64  `json:"stalledSeconds,omitempty"` // time when the generator was stopped or at least 10 ms late
 
 	Requests    []Requests   `json:"requests,omitempty"`
 	Watches     []Watches    `json:"watches,omitempty"`
@@ -38,7 +38,7 @@ type Phase struct {
 	Machine     *Machine     `json:"machine,omitempty"`     // only on Linux
 	Transitions []Transition `json:"transitions,omitempty"` // only objects that reached the first state in this phase
 	Actions     []Action     `json:"actions,omitempty"`
-	Deliveries  []Delivery   `json:"deliveries,omitempty"` // compares done with requested work; only in result.json
+	Deliveries  []Delivery   `json:"deliveries,omitempty"` // only in result.json
 }
 
 // Machine holds the use of the generator's machine in a phase.
@@ -48,7 +48,7 @@ type Machine struct {
 	OwnSeconds   float64 `json:"ownSeconds"`
 	StealSeconds float64 `json:"stealSeconds"` // processor time taken by the hypervisor
 	Processors   int     `json:"processors,omitempty"`
-	// CPUWaitSeconds: time during which some process waited for a processor (Linux pressure stall information)
+	// CPUWaitSeconds: time when some process waited for a processor (Linux PSI)
 	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
 	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same for memory
 	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // the same for a disk
@@ -58,7 +58,7 @@ type Machine struct {
 	ClientSeconds    *float64 `json:"clientSeconds,omitempty"`    // part of busySeconds that these clients may have used
 	GeneratorSeconds float64  `json:"generatorSeconds,omitempty"` // part of ownSeconds used by the generator
 	Busy             string   `json:"busy,omitempty"`             // why the machine was busy while durations were measured
-	Notes            []string `json:"notes,omitempty"`            // facts about the use of the machine
+	Notes            []string `json:"notes,omitempty"`            // facts about the machine's use
 }
 
 // Seconds returns the length of the phase.
@@ -67,17 +67,17 @@ func (p Phase) Seconds() float64 { return p.End.Sub(p.Start).Seconds() }
 // Steered reports whether the user paused the load during the phase or ended the phase early.
 func (p Phase) Steered() bool { return p.EndedEarly || p.PausedSeconds > 0 }
 
-// Latency holds the quantiles of a distribution, from an HDR histogram with three significant digits.
+// Latency holds the quantiles of a distribution, from an HDR histogram.
 type Latency struct {
 	Count int64   `json:"count"`
-	Mean  float64 `json:"meanSeconds"` // exact, unlike the quantiles
+	Mean  float64 `json:"meanSeconds"` // exact
 	P50   float64 `json:"p50Seconds"`
 	P90   float64 `json:"p90Seconds"`
 	P95   float64 `json:"p95Seconds"`
 	P99   float64 `json:"p99Seconds"`
 	P999  float64 `json:"p999Seconds"`
-	Max   float64 `json:"maxSeconds"` // exact, unlike the quantiles
-	// P99Upper: upper bound of the p99 with 99% confidence; absent for fewer than 459 values
+	Max   float64 `json:"maxSeconds"` // exact
+	// P99Upper: 99% upper confidence bound of the p99; absent for fewer than 459 values
 	P99Upper *float64 `json:"p99UpperSeconds,omitempty"`
 	// Clamped: values above the histogram's range; quantiles among them are too low
 	Clamped int64 `json:"clamped,omitempty"`
@@ -92,9 +92,9 @@ type Requests struct {
 	// Variant: distinguishes operations with the same verb and resource, such as "rv=0"
 	Variant string `json:"variant,omitempty"`
 	Tenant  string `json:"tenant,omitempty"` // user that sends the requests; absent: the load's own
-	Offered int64  `json:"offered"`          // requests that were due: sent + unsent
+	Offered int64  `json:"offered"`          // due requests: sent + unsent
 	Sent    int64  `json:"sent"`
-	// Unsent: not sent, because maxInFlight requests were already in flight
+	// Unsent: not sent because maxInFlight requests were in flight
 	Unsent int64 `json:"unsent"`
 	// Outcomes: responses by HTTP status ("200"), and failures by kind: "timeout", "reset", "refused", "truncated",
 	// "malformed", "goaway", "protocol", "canceled" or "other"
@@ -106,8 +106,8 @@ type Requests struct {
 	FailedLate int64 `json:"failedLate,omitempty"`
 	// Answered: 2xx responses that arrived in the phase, also to earlier requests
 	Answered *int64 `json:"answered,omitempty"`
-	Overdue  int64  `json:"overdue,omitempty"` // part of answered that arrived after the end of the load's schedule
-	// Backlog: requests in flight at the end of the phase, including those from earlier phases
+	Overdue  int64  `json:"overdue,omitempty"` // part of answered that arrived after the schedule's end
+	// Backlog: requests in flight at the end of the phase, also from earlier phases
 	Backlog     int64   `json:"backlog,omitempty"`
 	DueSeconds  float64 `json:"dueSeconds"` // time during which requests were due
 	OfferedRate float64 `json:"offeredPerSecond"`
@@ -120,7 +120,7 @@ type Requests struct {
 	Connect Latency `json:"connect"`         // wait for a free HTTP/2 stream or a new connection
 	Service Latency `json:"service"`         // from the end of connect until the last byte of the response
 	Bytes   int64   `json:"bytes"`           // size of the response bodies, as transferred
-	Pages   int64   `json:"pages,omitempty"` // pages of lists that needed several pages
+	Pages   int64   `json:"pages,omitempty"` // of lists that needed several pages
 }
 
 // AnsweredInPhase returns the number of 2xx responses that arrived during the phase. For older runs, which did not
@@ -141,17 +141,17 @@ type Watches struct {
 	Due      int              `json:"due,omitempty"`      // watches due by the end of the phase
 	Failed   int64            `json:"failed"`             // failed attempts to open a watch or to list
 	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in [Requests](#requests)
-	// Refusals: failed attempts by status and message of the response, such as "429 storage is (re)initializing"
+	// Refusals: failed attempts by status and message, such as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
 	OpenLatency Latency          `json:"openLatency"` // from the intended start to the response headers
-	// Expected: deliveries that must arrive: each acknowledged write, once at each watch of its object
+	// Expected: each acknowledged write, once at each watch of its object
 	Expected   int64 `json:"expected"`
-	Delivered  int64 `json:"delivered"`  // deliveries that arrived, without repetitions
+	Delivered  int64 `json:"delivered"`  // without repetitions
 	Lost       int64 `json:"lost"`       // expected - delivered, after waiting for missing events
 	Duplicated int64 `json:"duplicated"` // repeated deliveries of one event
 	Reordered  int64 `json:"reordered"`  // deliveries of an event after a newer event
-	// BeforeAck: deliveries before the acknowledgement of their write. In `external`, they count as 0 s; in `delivery`,
-	// as the delay with which the generator noticed the acknowledgement (0 s without a stall)
+	// BeforeAck: deliveries before the acknowledgement of their write. They count as 0 s in `external`, and in
+	// `delivery` as the generator's delay in noticing the acknowledgement (0 s without a stall)
 	BeforeAck int64 `json:"beforeAck"`
 	// Late: deliveries after their write counted as lost; not in delivered
 	Late       int64   `json:"late,omitempty"`
@@ -192,7 +192,7 @@ type Workload struct {
 	External       Latency   `json:"external"`                        // startup without the generator's stalls
 	ToEndpoint     Latency   `json:"toEndpoint"`                      // from Ready until the pod was in an EndpointSlice
 	Rollouts       []Rollout `json:"rollouts,omitempty"`              // rollouts that began in this phase
-	NotReadyAfter  *float64  `json:"notReadyAfterSeconds,omitempty"`  // from the failure of nodes until all of them were seen NotReady
+	NotReadyAfter  *float64  `json:"notReadyAfterSeconds,omitempty"`  // from the failure of nodes until all were seen NotReady
 	RecoveredAfter *float64  `json:"recoveredAfterSeconds,omitempty"` // from the failure of nodes until every workload was complete again
 }
 
@@ -225,18 +225,18 @@ type Nodes struct {
 	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all nodes were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
 	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
-	// MissedByGenerator: renewals missed because of the generator: they began over one interval late, or the
-	// generator's delay took over half of the interval until the next renewal
+	// MissedByGenerator: renewals that the generator missed: they began over one interval late, or its delay took over
+	// half of the interval until the next
 	MissedByGenerator int64 `json:"missedByGenerator"`
-	MissedByServer    int64 `json:"missedByServer"` // other renewals that were not acknowledged before the next was due
-	// Delayed: renewals that began over 1.05 intervals after the previous one, for example on slow kubelets
+	MissedByServer    int64 `json:"missedByServer"` // other renewals not acknowledged before the next was due
+	// Delayed: renewals that began over 1.05 intervals after the previous one
 	Delayed int64 `json:"delayed,omitempty"`
 	// Heartbeat: from the intended start of a renewal until it was acknowledged or missed
 	Heartbeat    Latency `json:"heartbeat"`
 	StatusWrites int64   `json:"statusWrites"`
 	PodsStarted  int64   `json:"podsStarted"`
 	PodsStopped  int64   `json:"podsStopped"`
-	Watches      int64   `json:"watches"` // maximum number of open watches
+	Watches      int64   `json:"watches"` // most watches open at the same time
 	Reconnects   int64   `json:"reconnects"`
 	Relists      int64   `json:"relists"`
 	// Errors: failed requests by verb, resource and status, such as "patch pods/status 409"

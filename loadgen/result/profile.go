@@ -12,7 +12,7 @@ type Profile struct {
 	Kind      string    `json:"kind"`              // cpu, heap, goroutine, allocs, mutex or block
 	Began     time.Time `json:"began"`             // when the profile was requested
 	Seconds   float64   `json:"seconds,omitempty"` // sampling time of a CPU profile
-	File      string    `json:"file,omitempty"`    // path in the run's directory; absent: no profile
+	File      string    `json:"file,omitempty"`    // path in the run's directory
 	Bytes     int64     `json:"bytes,omitempty"`
 	Lost      string    `json:"lost,omitempty"` // why the profile is missing
 }

@@ -9,7 +9,7 @@ const PulseFile = "pulse.jsonl"
 type Recovery struct {
 	// SlotSeconds: length of a slot, the resolution of times derived from requests
 	SlotSeconds float64 `json:"slotSeconds"`
-	// StretchSeconds: how long a load must stay within its bound until its error window ends and it counts as recovered
+	// StretchSeconds: how long a load must stay within its bound to count as recovered, which ends its error window
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`
 	Handovers      []Handover      `json:"handovers,omitempty"` // sorted by time
@@ -19,8 +19,8 @@ type Recovery struct {
 
 // FaultRecovery holds a fault and its effects. Effects are counted until the next fault begins.
 type FaultRecovery struct {
-	ID             string         `json:"id"`               // ID in timeline.jsonl
-	Kind           string         `json:"kind"`             // kind, as in the scenario
+	ID             string         `json:"id"`               // in timeline.jsonl
+	Kind           string         `json:"kind"`             // as in the scenario
 	On             []string       `json:"on,omitempty"`     // components that the fault affects
 	Detail         string         `json:"detail,omitempty"` // more about the fault
 	Phase          string         `json:"phase"`            // phase in which the fault began
@@ -41,27 +41,25 @@ type LoadRecovery struct {
 	// Affected: a request failed, was not sent or exceeded the bound before the load recovered and before the next
 	// fault began
 	Affected    bool             `json:"affected"`
-	Silent      bool             `json:"silent,omitempty"` // no request ended before the next fault, so the effect is unknown
+	Silent      bool             `json:"silent,omitempty"` // the effect is unknown: no request ended before the next fault
 	ErrorWindow float64          `json:"errorWindowSeconds"`
 	Open        bool             `json:"errorWindowOpen,omitempty"` // the error window had not ended at the last slot
 	From        *float64         `json:"fromSeconds,omitempty"`     // from the start of the fault to the start of the error window
-	Until       *float64         `json:"untilSeconds,omitempty"`    // from the start of the fault to the end of the error window
+	Until       *float64         `json:"untilSeconds,omitempty"`    // the same to the end of the error window
 	Succeeded   int64            `json:"succeeded"`                 // 2xx responses, including slow ones
 	Failed      int64            `json:"failed"`
 	Unsent      int64            `json:"unsent"`
 	SlowSlots   int64            `json:"slowSlots"`          // slots without a failure but with a latency over the bound
 	Outcomes    map[string]int64 `json:"outcomes,omitempty"` // failed requests by outcome, as in [Requests](#requests)
 	Slowest     float64          `json:"slowestSeconds"`     // highest latency
-	// FirstSuccess: from the start of the fault to the first success after a failure; absent: nothing failed, or
-	// nothing succeeded later
+	// FirstSuccess: from the start of the fault to the first success after a failure
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
-	// FirstSuccessAfterEnd: from the end of the fault to the first success after a failure; negative if the success was
-	// during the fault
+	// FirstSuccessAfterEnd: from the end of the fault to this success; negative if it was during the fault
 	FirstSuccessAfterEnd *float64 `json:"firstSuccessAfterEndSeconds,omitempty"`
 	// Back: from the end of the fault until the load had recovered; absent: not recovered, or the phase was too short
 	Back           *float64 `json:"backSeconds,omitempty"`
 	BackAtLeast    *float64 `json:"backAtLeastSeconds,omitempty"` // lower bound if backSeconds is unknown
-	AlreadyFailing bool     `json:"alreadyFailing,omitempty"`     // the load was outside its bound before the fault
+	AlreadyFailing bool     `json:"alreadyFailing,omitempty"`     // outside its bound before the fault
 	Detail         string   `json:"detail,omitempty"`             // why a value is missing or inexact
 }
 

@@ -7,11 +7,11 @@ import (
 
 // RemoteWrite counts the samples that a run sent to a remote-write receiver.
 type RemoteWrite struct {
-	// URL: URL of the receiver, without query
+	// URL: without query
 	URL        string    `json:"url"`
 	Sent       int64     `json:"sentSamples"`
-	Refused    int64     `json:"refusedSamples,omitempty"` // samples that the receiver refused; not sent again
-	Unsent     int64     `json:"unsentSamples,omitempty"`  // samples that were not sent in time after the end of the run
+	Refused    int64     `json:"refusedSamples,omitempty"` // refused by the receiver; not sent again
+	Unsent     int64     `json:"unsentSamples,omitempty"`  // not sent in time after the end of the run
 	UnsentFrom time.Time `json:"unsentFrom,omitzero"`      // time of the first unsent sample
 	Error      string    `json:"error,omitempty"`
 }

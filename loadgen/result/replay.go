@@ -21,8 +21,7 @@ type Replay struct {
 	Scheduled int64 `json:"scheduled"`
 	Due       int64 `json:"due"`  // part of scheduled that was due while the load ran
 	Sent      int64 `json:"sent"` // part of due that was sent
-	// RateError: largest difference between sent and due for any verb, resource and actor, as a fraction of due; absent
-	// if nothing was due
+	// RateError: largest difference between sent and due for any verb, resource and actor, as a fraction of due
 	RateError   *float64 `json:"rateError,omitempty"`
 	RateErrorOf string   `json:"rateErrorOf,omitempty"` // verb, resource and actor of rateError
 	// DispersionDue: variance divided by mean of the number of requests due per second
@@ -41,13 +40,12 @@ type Replay struct {
 	// Mapped: writes of the recording that go to ConfigMaps instead, by their resource
 	Mapped  map[string]int64 `json:"mapped,omitempty"`
 	Refused []string         `json:"refused,omitempty"` // why these resources were mapped
-	// Cut: requests whose body was cut because the API server accepts no body of the recorded size, by the size sent in
-	// bytes
+	// Cut: requests whose body was cut to the size that the API server accepts, by this size in bytes
 	Cut map[string]int64 `json:"cut,omitempty"`
-	// VersionsUnset: reads with an exact resourceVersion in the recording that were sent without it
+	// VersionsUnset: reads sent without the exact resourceVersion of the recording
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
-	// PagesRestarted: requests for a further page of a list that read the first page instead, because the continue
-	// token was unknown
+	// PagesRestarted: requests for a further page that read the first page instead, because the continue token was
+	// unknown
 	PagesRestarted int64 `json:"pagesRestarted,omitempty"`
 }
 
@@ -55,13 +53,13 @@ type Replay struct {
 type ReplayKind struct {
 	Verb          string           `json:"verb"`
 	Resource      string           `json:"resource"` // resource with its subresource, such as pods/status
-	Due           int64            `json:"due"`      // requests that were due
+	Due           int64            `json:"due"`      // due requests
 	Sent          int64            `json:"sent"`
 	Codes         map[string]int64 `json:"codes"`      // responses by status, failures by kind as in [Requests](#requests)
 	RecordedCodes map[string]int64 `json:"traceCodes"` // responses in the recording, by status
 }
 
-// ReplayShare is the fraction of responses with a status code, 0 to 1, in the recording and in its replay.
+// ReplayShare is the fraction of responses with a status code, in the recording and in its replay.
 type ReplayShare struct {
 	Recording float64 `json:"trace"`
 	Replay    float64 `json:"replay"`
@@ -69,10 +67,10 @@ type ReplayShare struct {
 
 // ReplayWatches counts the watches of a replay.
 type ReplayWatches struct {
-	Due         int64            `json:"due"`    // watches that were due
+	Due         int64            `json:"due"`    // due watches
 	Opened      int64            `json:"opened"` // watches with response 200
 	Codes       map[string]int64 `json:"codes"`
-	Open        int64            `json:"open,omitempty"` // watches currently open; 0 after the run
+	Open        int64            `json:"open,omitempty"` // currently open; 0 after the run
 	OpenMax     int64            `json:"openMax"`        // most watches open at the same time
 	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended earlier than in the recording
 	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times that watches were open

@@ -51,15 +51,15 @@ type Result struct {
 	Run    Run    `json:"run"`
 	// Verdict: "pass", "fail" or "no data" ([rules](objectives.md#verdicts))
 	Verdict Verdict `json:"verdict"`
-	// ExitCode: exit code of `loadgen run` ([verdicts](objectives.md#verdicts)): 0, 1, 3 or 4
+	// ExitCode: [exit code](objectives.md#verdicts) of `loadgen run`: 0, 1, 3 or 4
 	ExitCode int      `json:"exitCode"`
 	Reasons  []string `json:"reasons"`         // why the verdict is not "pass"
-	Notes    []string `json:"notes,omitempty"` // what to know before you rely on the verdict
+	Notes    []string `json:"notes,omitempty"` // caveats of the verdict
 	// BusyMachine: phases measured on a [busy machine](objectives.md#a-busy-machine), and why the machine was busy
 	BusyMachine  []string        `json:"busyMachine,omitempty"`
 	Gates        []Gate          `json:"gates"`
 	Alerts       []Alert         `json:"alerts,omitempty"` // only from `loadgen gate`
-	Key          []KeyMetric     `json:"keyMetrics"`       // the four key metrics; always present
+	Key          []KeyMetric     `json:"keyMetrics"`
 	Measurements Measurements    `json:"measurements"`
 	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // by phase and load
 	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // by phase
@@ -73,7 +73,7 @@ type Result struct {
 
 // Run is the content of run.json: what ran, where and when.
 type Run struct {
-	ID           string    `json:"id"` // unique; also the label of all objects that the run creates
+	ID           string    `json:"id"` // unique; label of all objects that the run creates
 	Scenario     string    `json:"scenario"`
 	Variant      string    `json:"variant,omitempty"` // absent: no variant
 	Started      time.Time `json:"started"`
@@ -85,18 +85,18 @@ type Run struct {
 	Warnings     []string  `json:"warnings,omitempty"`     // from the checks before the start, and from the run
 	// Labels: values of `--label`, by name
 	Labels map[string]string `json:"labels,omitempty"`
-	// MissedFaults: faults that never began, or were active for less than their time; the run then does not pass
+	// MissedFaults: faults that never began, or ended too early; the run then does not pass
 	MissedFaults []string  `json:"missedFaults,omitempty"`
-	Profiles     []Profile `json:"profiles,omitempty"` // including failed profiles
+	Profiles     []Profile `json:"profiles,omitempty"`
 	Hooks        []Hook    `json:"hooks,omitempty"`
 	Interrupted  bool      `json:"interrupted"` // the user interrupted the run
 	// Aborted: condition in abortOn, or limit such as etcd's quota, that ended the run early; the run then fails
 	Aborted string `json:"aborted,omitempty"`
-	// AbortOn: conditions that end the run early ([early end](fuse.md)): from the scenario, from `--abort-on`, and the
-	// defaults on a user's cluster
+	// AbortOn: conditions that [end the run early](fuse.md): from the scenario, `--abort-on` and the defaults on a
+	// user's cluster
 	AbortOn []string `json:"abortOn,omitempty"`
 	Failure string   `json:"failure,omitempty"` // how the environment failed (exit code 4)
-	// LostWorkers: generators that were lost or late, and how; the run then could not be judged (exit code 3)
+	// LostWorkers: generators that were lost or late, and how; the run then could not be judged
 	LostWorkers []string `json:"lostWorkers,omitempty"`
 	// Left: objects that remain in a user's cluster, the reason, and the command that removes them
 	Left        string       `json:"left,omitempty"`
@@ -104,8 +104,7 @@ type Run struct {
 	Host        Host         `json:"host"`
 	Cluster     Cluster      `json:"cluster"`
 	RemoteWrite *RemoteWrite `json:"remoteWrite,omitempty"` // samples sent by `--remote-write`
-	// UnexpectedExits: components whose exit ended the control plane; in result.json also components whose exit no
-	// fault explains
+	// UnexpectedExits: components whose exit ended the control plane; in result.json also exits that no fault explains
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
 	// Files: SHA-256 of each file that affects the verdict, by path, at the end of the run (of the scenario at the
 	// start)
@@ -142,13 +141,13 @@ type Versions struct {
 type VersionMove struct {
 	Of      string `json:"of"` // "etcd" or "kubernetes"
 	Version string `json:"version"`
-	// On: names of the components, or a kind for all its components; absent: all components
+	// On: names or kinds of the components; absent: all
 	On []string `json:"on,omitempty"`
 }
 
 // Host is the machine that ran the generator.
 type Host struct {
-	OS          string `json:"os"` // operating system and architecture, such as linux/amd64
+	OS          string `json:"os"` // such as linux/amd64
 	Kernel      string `json:"kernel"`
 	CPUs        int    `json:"cpus"`
 	CPUModel    string `json:"cpuModel,omitempty"`
@@ -172,7 +171,7 @@ type Cluster struct {
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
 	Targets      []string            `json:"scrapeTargets"`
-	Prometheus   string              `json:"prometheus,omitempty"`   // URL of the Prometheus server from which samples were copied
+	Prometheus   string              `json:"prometheus,omitempty"`   // URL of the server from which samples were copied
 	ReadySeconds float64             `json:"readySeconds,omitempty"` // time until the bundled control plane was ready
 }
 
@@ -186,17 +185,17 @@ type Gate struct {
 	Expr      string   `json:"expr,omitempty"` // PromQL; absent if the generator measured the value
 	Over      []string `json:"over"`           // phases that the gate judges
 	Verdict   Verdict  `json:"verdict"`        // "pass", "fail" or "no data"
-	Value     *float64 `json:"value"`          // null if there is no data
+	Value     *float64 `json:"value"`          // null: no data
 	// Withheld: measured value that is not judged: the generator was [saturated](objectives.md#no-data-for-the-run),
-	// the generator's delay would decide the verdict, or the value exceeds its bound on a busy machine
+	// its delay would decide the verdict, or the value exceeds its bound on a busy machine
 	Withheld *float64 `json:"withheld,omitempty"`
 	// AtLeast: the value is a lower bound: the awaited state was not observed, or a phase had no data
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Bound   float64 `json:"bound"`
 	// BrokenIn: phases whose value broke the bound; absent if one value covers several phases
 	BrokenIn   []string `json:"brokenIn,omitempty"`
-	WorstPhase string   `json:"worstPhase,omitempty"` // phase in which a failed gate's value was measured, if it is one phase
-	WorstLoad  string   `json:"worstLoad,omitempty"`  // load for which a failed gate's value was measured, if it is one load
+	WorstPhase string   `json:"worstPhase,omitempty"` // phase of a failed gate's value, if it is one phase
+	WorstLoad  string   `json:"worstLoad,omitempty"`  // load of a failed gate's value, if it is one load
 	Op         string   `json:"op"`                   // required comparison of value and bound: "<=" or ">="
 	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
 	// number
@@ -234,7 +233,7 @@ type Figure struct {
 	Objective string   `json:"objective"`
 	Expr      string   `json:"expr,omitempty"`
 	Over      []string `json:"over"`
-	Value     *float64 `json:"value"` // null if there is no data
+	Value     *float64 `json:"value"` // null: no data
 	AtLeast   bool     `json:"atLeast,omitempty"`
 	Unit      string   `json:"unit"`
 	Better    string   `json:"better"`           // "lower" or "higher"
@@ -244,7 +243,7 @@ type Figure struct {
 // KeyMetric is one of the four metrics on the first screen of a report.
 type KeyMetric struct {
 	Name string `json:"name"` // name of the metric
-	// Rows: values for the whole run: one row, or one per verb, etcd member or scheduling result
+	// Rows: for the whole run: one row, or one per verb, etcd member or scheduling result
 	Rows    []KeyRow `json:"rows"`
 	Missing string   `json:"missing,omitempty"` // why there are no rows
 }
@@ -259,7 +258,7 @@ type KeyRow struct {
 	Count float64  `json:"count"`
 }
 
-// ComponentCost holds the resources that one process used in the run, from the process's own process_* metrics.
+// ComponentCost holds the resources that one process used in the run, from its process_* metrics.
 type ComponentCost struct {
 	Name           string  `json:"name"` // instance such as etcd-0, kube-apiserver-0 or loadgen
 	CPUSeconds     float64 `json:"cpuSeconds"`

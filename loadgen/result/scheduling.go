@@ -13,7 +13,7 @@ type Scheduling struct {
 // ExtensionPoint holds the times of one extension point of the scheduling framework, summed over its plugins.
 type ExtensionPoint struct {
 	Name    string   `json:"name"`                 // such as "Filter"
-	Count   int64    `json:"count"`                // how often the extension point ran
+	Count   int64    `json:"count"`                // number of runs
 	Mean    float64  `json:"meanSeconds"`          // mean duration of one run
 	P99     *float64 `json:"p99Seconds,omitempty"` // absent if above the last bucket of the histogram
 	Seconds float64  `json:"seconds"`              // sum of all runs
@@ -25,8 +25,8 @@ type PluginTime struct {
 	Plugin     string  `json:"plugin"`               // such as "NodeResourcesFit"
 	Point      string  `json:"extensionPoint"`       // such as "Filter"
 	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node
-	Measured   int64   `json:"measured"`             // executions that were measured
-	Mean       float64 `json:"meanSeconds"`          // mean of the measured executions
+	Measured   int64   `json:"measured"`
+	Mean       float64 `json:"meanSeconds"` // mean of the measured executions
 	// Seconds: estimate: the mean multiplied by executions, or by measured if executions is absent
 	Seconds float64 `json:"seconds"`
 }

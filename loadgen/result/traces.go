@@ -5,8 +5,8 @@ type Traces struct {
 	Sampled  float64 `json:"sampled"`  // sampling rate, 0 to 1
 	Requests int64   `json:"requests"` // traced requests of loads and other clients
 	Kept     int     `json:"kept"`     // traces in the directory traces/
-	Spans    int64   `json:"spans"`    // spans that the run received
-	// Dropped: number of dropped spans, requests, export requests or traces, by reason
+	Spans    int64   `json:"spans"`    // received spans
+	// Dropped: dropped spans, requests, export requests or traces, by reason
 	Dropped map[string]int64 `json:"dropped,omitempty"`
 	// Incomplete: traced requests whose spans are missing or contradict each other
 	Incomplete int64 `json:"incomplete"`
@@ -49,8 +49,8 @@ type SpanName struct {
 	Requests int64   `json:"requests"`        // complete traces of the verb and resource
 	P50      float64 `json:"selfP50Seconds"`  // median time in which none of the span's children ran
 	P99      float64 `json:"selfP99Seconds"`  // p99 of the same time
-	Critical float64 `json:"criticalSeconds"` // mean time on the critical path of a request
-	Share    float64 `json:"share"`           // criticalSeconds as a fraction of the requests' mean latency, 0 to 1
+	Critical float64 `json:"criticalSeconds"` // mean time on a request's critical path
+	Share    float64 `json:"share"`           // criticalSeconds as a fraction of the requests' mean latency
 }
 
 // SpanParts is the mean time of parts of a request, measured by the spans of a load's requests.
@@ -76,7 +76,7 @@ type SpanGrowth struct {
 	Resource string  `json:"resource"`
 	Process  string  `json:"process"`
 	Name     string  `json:"name"`     // name of the span
-	A        float64 `json:"aSeconds"` // mean time on the critical path of a request
+	A        float64 `json:"aSeconds"` // mean time on a request's critical path
 	B        float64 `json:"bSeconds"` // as aSeconds
 }
 
@@ -129,6 +129,6 @@ type TraceEvent struct {
 
 // TracePart is a part of a trace, in seconds after its start.
 type TracePart struct {
-	From float64 `json:"fromSeconds"`
-	To   float64 `json:"toSeconds"`
+	From float64 `json:"fromSeconds"` // start
+	To   float64 `json:"toSeconds"`   // end
 }

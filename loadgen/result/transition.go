@@ -18,7 +18,7 @@ type Transition struct {
 	Relists int64 `json:"relists,omitempty"`
 	// Latency: time between the states; open objects count as longer than all others (clamped)
 	Latency  Latency `json:"latency"`
-	External Latency `json:"external"` // latency without the generator's stalls
+	External Latency `json:"external"`
 	// SoFar: like latency, but open objects count with their time until the end; absent without open objects
 	SoFar         *Latency `json:"soFar,omitempty"`
 	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // soFar without the generator's stalls

@@ -10,7 +10,7 @@ type Worker struct {
 	Nodes     int64   `json:"nodes,omitempty"`     // simulated nodes
 	Delivered int64   `json:"delivered,omitempty"` // deliveries of measured writes to the worker's watches
 	LagP99    float64 `json:"lagP99Seconds"`       // highest p99 of a load's lag
-	// ClockOffset: last measured difference between the clocks of worker and coordinator, without sign
+	// ClockOffset: last measured difference between the worker's and coordinator's clocks, without sign
 	ClockOffset float64 `json:"clockOffsetSeconds"`
 	// ClockUncertainty: maximum error of clockOffsetSeconds
 	ClockUncertainty float64   `json:"clockUncertaintySeconds"`

@@ -14,11 +14,11 @@ type Abort struct {
 	// Limit: limit in docs/reference/fuse.md, such as throttled; the condition holds while the limit's value is above
 	// `max`. Set one of `limit`, `gate`, `alert` and `expr`
 	Limit string `yaml:"limit,omitempty"`
-	// Gate: name of a gate; the condition holds while the data of the phase so far break the gate's bound
+	// Gate: name of a gate; the condition holds while the phase's data so far break its bound
 	Gate string `yaml:"gate,omitempty"`
-	// Alert: alert in docs/reference/alerts.md; the condition holds while the alert fires
+	// Alert: alert in docs/reference/alerts.md; the condition holds while it fires
 	Alert string `yaml:"alert,omitempty"`
-	// Expr: PromQL query with one result, as in a gate; $window is the time since the phase's start
+	// Expr: as in a gate; $window is the time since the phase's start
 	Expr string   `yaml:"expr,omitempty"`
 	Max  *Bound   `yaml:"max,omitempty"` // upper bound of `limit` or `expr`; with `expr`, set one of `max` and `min`
 	Min  *Bound   `yaml:"min,omitempty"` // lower bound of `expr`

@@ -11,19 +11,19 @@ import (
 
 // Selection selects objects of the run, in all its namespaces.
 type Selection struct {
-	// Resource: resource of the objects, such as "deployments.apps" or a custom resource
+	// Resource: such as "deployments.apps" or a custom resource
 	Resource string   `yaml:"resource,omitempty"`
 	Names    []string `yaml:"names,omitempty" zero:"all; leave it out to use the default"` // default all
-	// NamespaceGroup: group of namespaces, default all namespaces of the run
+	// NamespaceGroup: default all namespaces of the run
 	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
-	// LabelSelector: label selector of the objects, such as "app=web,tier!=cache", default all
+	// LabelSelector: such as "app=web,tier!=cache", default all
 	LabelSelector string `yaml:"labelSelector,omitempty"`
-	// Share: fraction of the matching objects to select, such as 10%; `seed` determines which; default all
+	// Share: fraction of the matching objects, such as 10%; `seed` determines which; default all
 	Share *Bound `yaml:"share,omitempty"`
-	// Order: objects that `share` selects: "random" (the default) or "oldest" (by creationTimestamp)
+	// Order: which objects `share` selects: "random" (default) or "oldest" (by creationTimestamp)
 	Order string `yaml:"order,omitempty"`
-	// AtLeast: minimum number of matching objects, before `share` applies; fewer cause an error. Without it, no match
-	// causes only a warning
+	// AtLeast: minimum number of matching objects, before `share` applies; fewer cause an error. Default: no match
+	// causes a warning
 	AtLeast int `yaml:"atLeast,omitempty"`
 }
 

@@ -14,14 +14,14 @@ type Batch struct {
 	// FromIteration: first iteration to create; objects have the same numbers, names and namespaces as without it
 	FromIteration int `yaml:"fromIteration,omitempty"`
 	ToIteration   int `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
-	// Namespaces: number of namespaces over which the iterations are spread evenly; default 1, the run's namespace, or all of
+	// Namespaces: number of namespaces that share the iterations evenly; default 1, the run's namespace, or all of
 	// `namespaceGroup`
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1, or all of namespaceGroup"`
 	// NamespaceGroup: use the namespaces of this group
 	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
 	// IterationsPerNamespace: fill each namespace with this number of iterations, except the last; sets `namespaces`
 	IterationsPerNamespace int            `yaml:"iterationsPerNamespace,omitempty" zero:"spread evenly; leave it out to use the default"`
-	Vars                   map[string]any `yaml:"vars,omitempty"` // variables of the templates; {{.NAME}} is the value of NAME
+	Vars                   map[string]any `yaml:"vars,omitempty"` // variables of the templates, as {{.NAME}}
 	// Placement: "nodes" adds a node selector and tolerations for the simulated nodes to pods and pod templates (the
 	// default with simulated nodes); "none" adds nothing
 	Placement string `yaml:"placement,omitempty"`
@@ -30,8 +30,8 @@ type Batch struct {
 // Template is one or several manifests, written as a Go template with sprig's functions; set one of `file`, `text` and
 // `object`.
 type Template struct {
-	// File: path of the manifests, relative to the scenario file or absolute; for a directory, the output of its
-	// kustomization or, without one, its files *.yaml, *.yml and *.json
+	// File: path of the manifests, relative to the scenario file; for a directory, the output of its kustomization or,
+	// without one, its files *.yaml, *.yml and *.json
 	File   string `yaml:"file,omitempty"`
 	Text   string `yaml:"text,omitempty"`   // one or several YAML documents
 	Object any    `yaml:"object,omitempty"` // YAML whose strings are templates
@@ -40,7 +40,7 @@ type Template struct {
 	// EveryIterations: render the template only in every Nth iteration, starting with the first; {{.Iteration}} then
 	// counts only these iterations
 	EveryIterations int `yaml:"everyIterations,omitempty" zero:"1"`
-	// Vars: variables in addition to the batch's `vars`; they take precedence
+	// Vars: in addition to the batch's `vars`, with precedence
 	Vars map[string]any `yaml:"vars,omitempty"`
 
 	from string // the file from which Text was read

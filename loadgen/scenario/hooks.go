@@ -16,7 +16,7 @@ type Hook struct {
 	Run []string `yaml:"run"`
 	// Within: time limit, default 1m
 	Within Duration `yaml:"within,omitempty" zero:"1m"`
-	// Required: true (the default): the run ends if the command fails; false: the failure is only recorded
+	// Required: true (default): the run ends if the command fails; false: the run only records the failure
 	Required *bool `yaml:"required,omitempty"`
 }
 

@@ -13,13 +13,13 @@ import (
 
 // Replayed contains the fields of a load of kind "replay".
 type Replayed struct {
-	// Recording: file of requests to replay, as written by `loadgen record`; relative to the scenario file, or absolute
+	// Recording: file of requests to replay, written by `loadgen record`; relative to the scenario file
 	Recording string `yaml:"recording,omitempty" was:"trace"`
 	// Speed: speed of a replay, default 1; 2 halves the times of all requests except lease renewals
 	Speed float64 `yaml:"speed,omitempty" zero:"1"`
 	// Copies: for a replay, the number of copies of each client in the recording, shifted in time; default 1
 	Copies int `yaml:"copies,omitempty" zero:"1"`
-	// OnMissing: what a replay does with requests for resources that the API server lacks: "fail" (the default) or
+	// OnMissing: what a replay does with requests for resources that the API server lacks: "fail" (default) or
 	// "drop" (count them, but do not send them)
 	OnMissing string `yaml:"onMissing,omitempty"`
 

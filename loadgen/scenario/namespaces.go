@@ -13,11 +13,11 @@ import (
 
 // NamespaceGroup is a group of namespaces to which manifests can refer by name.
 type NamespaceGroup struct {
-	// Name: name of the group and of its only namespace; with `count`, the namespaces are NAME-0, NAME-1, ...
+	// Name: name of the group and its only namespace; with `count`, the namespaces are NAME-0, NAME-1, ...
 	Name        string            `yaml:"name"`
 	Count       int               `yaml:"count,omitempty" zero:"one namespace NAME"` // number of namespaces
 	Labels      map[string]string `yaml:"labels,omitempty"`                          // override `namespaceLabels`
-	Annotations map[string]string `yaml:"annotations,omitempty"`                     // annotations of the namespaces
+	Annotations map[string]string `yaml:"annotations,omitempty"`                     // of the namespaces
 }
 
 // Names returns the names of the group's namespaces.

@@ -44,9 +44,9 @@ type PodLife struct {
 
 // PodMatch selects pods that match all of its fields.
 type PodMatch struct {
-	Namespace   string            `yaml:"namespace,omitempty"`   // namespace of the pod
-	Labels      map[string]string `yaml:"labels,omitempty"`      // labels of the pod
-	Annotations map[string]string `yaml:"annotations,omitempty"` // annotations of the pod
+	Namespace   string            `yaml:"namespace,omitempty"`   // of the pod
+	Labels      map[string]string `yaml:"labels,omitempty"`      // of the pod
+	Annotations map[string]string `yaml:"annotations,omitempty"` // of the pod
 	Owner       string            `yaml:"owner,omitempty"`       // kind of the pod's controller, such as Job or ReplicaSet
 }
 
@@ -65,7 +65,7 @@ type ContainerRun struct {
 // Eviction describes when a node under pressure evicts a pod.
 type Eviction struct {
 	After Spread `yaml:"after,omitempty"` // time from the start of the pod's first container
-	// Condition: "MemoryPressure" (the default), "DiskPressure" or "PIDPressure"
+	// Condition: "MemoryPressure" (default), "DiskPressure" or "PIDPressure"
 	Condition string `yaml:"condition,omitempty"`
 	// For: how long the node keeps the condition, default 5m as in a kubelet
 	For Duration `yaml:"for,omitempty" zero:"a kubelet's 5m"`

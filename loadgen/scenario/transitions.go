@@ -19,9 +19,9 @@ const maxTransitions = 20
 // (docs/reference/conditions.md), such as pod-ready, needs no other fields. Other names need `resource` and `to`.
 type Transition struct {
 	Name      string `yaml:"name"`                // unique
-	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "pods"
+	Resource  string `yaml:"resource,omitempty"`  // such as "deployments.apps" or a custom resource
 	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
-	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web"
+	Selector  string `yaml:"selector,omitempty"`  // such as "app=web"
 	// From: state in which the time begins; default "created", when the watch first sees the object
 	From string `yaml:"from,omitempty"`
 	// To: state in which the time ends: "scheduled", "initialized", "containersReady" or "ready" of pods, "complete" of

@@ -24,16 +24,14 @@ type Scenario struct {
 	Kind         string         `yaml:"kind"`                    // Scenario
 	Name         string         `yaml:"name"`                    // Name: lower-case letters, digits and -, at most 40 characters
 	Description  string         `yaml:"description,omitempty"`   // shown in lists and reports
-	Seed         int64          `yaml:"seed,omitempty" zero:"1"` // seed of all random choices, default 1
-	ControlPlane control.Config `yaml:"controlPlane,omitempty"`  // the bundled control plane; not used on your own cluster
+	Seed         int64          `yaml:"seed,omitempty" zero:"1"` // for all random choices, default 1
+	ControlPlane control.Config `yaml:"controlPlane,omitempty"`  // not used on your own cluster
 	Nodes        Nodes          `yaml:"nodes,omitempty"`         // simulated nodes
 	Record       Record         `yaml:"record,omitempty"`        // how to record metrics
 	Tracing      Tracing        `yaml:"tracing,omitempty"`       // which requests to trace
-	// Setup: "create" actions before loads create their objects; setup ends when the API server serves the new custom
-	// resources
+	// Setup: "create" actions before loads create objects; ends when the API server serves the new custom resources
 	Setup []Action `yaml:"setup,omitempty"`
-	// Objects: objects created from templates after `setup` and before the first phase, custom resource definitions
-	// first
+	// Objects: created from templates between `setup` and the first phase, custom resource definitions first
 	Objects []Batch `yaml:"objects,omitempty"`
 	// Transitions: state changes of objects to measure
 	Transitions []Transition `yaml:"transitions,omitempty"`
@@ -45,16 +43,16 @@ type Scenario struct {
 	Phases     []Phase          `yaml:"phases"`               // in the order in which they run
 	// Teardown: actions on objects after the last phase, also if the run ended early
 	Teardown []Action `yaml:"teardown,omitempty"`
-	// MinAchieved: minimum share of the requested work that each load and action must do in each phase; default 95%; 0%
-	// turns off the check
+	// MinAchieved: minimum share of its work that each load and action must do in each phase; default 95%; 0% turns off
+	// the check
 	MinAchieved *Bound    `yaml:"minAchieved,omitempty"`
 	Gates       []Gate    `yaml:"gates,omitempty"`    // criteria for the run to pass
 	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics that a fault should move
 	AbortOn     []Abort   `yaml:"abortOn,omitempty"`  // conditions that end the run early
 	Variants    []Variant `yaml:"variants,omitempty"` // versions of the scenario with some fields changed
-	Compare     []Figure  `yaml:"compare,omitempty"`  // metrics in the table that compares variants
+	Compare     []Figure  `yaml:"compare,omitempty"`  // for the table that compares variants
 	Capacity    *Capacity `yaml:"capacity,omitempty"` // search range of `loadgen capacity`
-	Variant     string    `yaml:"variant,omitempty"`  // name of the variant; only a run writes this field
+	Variant     string    `yaml:"variant,omitempty"`  // only a run writes this field
 
 	doc *strictyaml.Document
 	// overrides are the settings applied to the scenario file. original is the scenario without them; it is nil if
@@ -89,16 +87,16 @@ type Phase struct {
 	Name  string   `yaml:"name"`                        // unique
 	For   Duration `yaml:"for,omitempty" zero:"no end"` // fixed length
 	Until Until    `yaml:"until,omitempty"`             // condition that ends the phase
-	// Within: maximum time to wait for `until`, required with it; after this time the run ends
+	// Within: maximum time to wait for `until`, required with it; then the run ends
 	Within Duration `yaml:"within,omitempty" zero:"no bound"`
 	// Of: with `until: podsReady`, the workloads to wait for; default all
 	Of      []string `yaml:"of,omitempty" zero:"all workloads; leave it out to use the default"`
-	Actions []Action `yaml:"actions,omitempty"` // changes to objects at the start of the phase, in file order
+	Actions []Action `yaml:"actions,omitempty"` // changes to objects, in file order
 	Faults  []Fault  `yaml:"faults,omitempty"`  // faults during the phase
 	Load    []Load   `yaml:"load,omitempty"`    // loads that run for the whole phase
-	// Profiles: pprof profiles of components, kept with the run
+	// Profiles: kept with the run
 	Profiles []Profile `yaml:"profiles,omitempty"`
-	// Before: commands that run one after another before the start of the phase is recorded
+	// Before: commands that run in order before the start of the phase is recorded
 	Before []Hook `yaml:"before,omitempty"`
 	After  []Hook `yaml:"after,omitempty"` // commands that run after the end of the phase is recorded
 }
@@ -109,9 +107,9 @@ type Action struct {
 	// "create"; for `templates`: "create" or "apply"; for the objects in `target`: "patch", "delete", "evict", "exec",
 	// "scale" or "restart"; for work of the Go program that runs the scenario: "custom"
 	Kind string `yaml:"kind"`
-	// Name: name of the workload and of its Service, or of the custom action; not used with `object`
+	// Name: of the workload and its Service, or of the custom action; not used with `object`
 	Name string `yaml:"name,omitempty"`
-	// Workload: for a deploy, the kind of workload: "Deployment" (the default), "StatefulSet", "DaemonSet", "Job" or "CronJob"
+	// Workload: for a deploy: "Deployment" (default), "StatefulSet", "DaemonSet", "Job" or "CronJob"
 	Workload string `yaml:"workload,omitempty"`
 	// Object: for a create, the manifest of an object
 	Object any `yaml:"object,omitempty"`
@@ -123,18 +121,17 @@ type Action struct {
 	Replicas int `yaml:"replicas,omitempty"`
 	// Service: a deploy also creates a Service; a StatefulSet always has one
 	Service bool `yaml:"service,omitempty"`
-	// MaxSurge: how many more pods a rollingUpdate of a Deployment may create: "25%" (the default) or a number
+	// MaxSurge: how many more pods a Deployment's rollingUpdate may create: "25%" (default) or a number
 	MaxSurge string `yaml:"maxSurge,omitempty"`
-	// MaxUnavailable: how many pods may be unavailable during a rollingUpdate: "25%" (the default of a Deployment; other kinds
+	// MaxUnavailable: how many pods may be unavailable during a rollingUpdate: "25%" (default of a Deployment; other kinds
 	// default to 1) or a number
 	MaxUnavailable string `yaml:"maxUnavailable,omitempty"`
 	// CPU: CPU request of each pod, default 10m; for a demand, the total CPU usage of the Deployment's Ready pods
 	CPU    string `yaml:"cpu,omitempty"`
 	Memory string `yaml:"memory,omitempty"` // memory request of each pod, default 16Mi
-	// PriorityClass: PriorityClass of a deploy's pods, created earlier in the scenario or built into Kubernetes
+	// PriorityClass: of a deploy's pods; created earlier in the scenario or built into Kubernetes
 	PriorityClass string `yaml:"priorityClass,omitempty"`
-	// SchedulerName: scheduler of a deploy's pods, a profile in controlPlane.scheduler.config; default
-	// default-scheduler
+	// SchedulerName: of a deploy's pods; a profile in controlPlane.scheduler.config, default default-scheduler
 	SchedulerName string `yaml:"schedulerName,omitempty"`
 	// Gang: minimum number of a deploy's pods that must be scheduled together, in a PodGroup with the deploy's name.
 	// Requires the feature gate GenericWorkload
@@ -144,21 +141,21 @@ type Action struct {
 	// EvictAfter: tolerationSeconds of a deploy's pods for not-ready and unreachable nodes, default 300s
 	EvictAfter Duration  `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
 	Autoscale  Autoscale `yaml:"autoscale,omitempty"` // HorizontalPodAutoscaler that scales a deploy by CPU
-	// AntiAffinity: anti-affinity between a deploy's pods on the same node: "preferred" or "required"
+	// AntiAffinity: between a deploy's pods on the same node: "preferred" or "required"
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
-	// TopologySpread: topology spread constraints of a deploy's pods; default: the scheduler's
+	// TopologySpread: of a deploy's pods; default: the scheduler's
 	TopologySpread []TopologySpread `yaml:"topologySpread,omitempty"`
-	// PodManagementPolicy: for a StatefulSet, "OrderedReady" (the default: each pod starts when the previous one is Ready) or
+	// PodManagementPolicy: for a StatefulSet, "OrderedReady" (default: each pod starts when the previous one is Ready) or
 	// "Parallel"
 	PodManagementPolicy string `yaml:"podManagementPolicy,omitempty"`
 	// RunFor: time after which a pod of a Job or CronJob succeeds
 	RunFor Duration `yaml:"runFor,omitempty"`
-	// BackoffLimit: for a Job or CronJob, the number of failed or evicted pods above which the Job fails; default 6
+	// BackoffLimit: for a Job or CronJob, the Job fails after more failed or evicted pods than this; default 6
 	BackoffLimit int `yaml:"backoffLimit,omitempty" zero:"upstream's 6"`
 	// Every: for a CronJob, the interval between Jobs: whole minutes that divide an hour, default 1m. For an action on
 	// objects, the interval between repetitions until the phase ends
 	Every Duration `yaml:"every,omitempty" zero:"1m"`
-	// ConcurrencyPolicy: for a CronJob, "Allow" (the default), "Forbid" or "Replace"
+	// ConcurrencyPolicy: for a CronJob, "Allow" (default), "Forbid" or "Replace"
 	ConcurrencyPolicy string `yaml:"concurrencyPolicy,omitempty"`
 	Batch             `yaml:",inline"`
 	// Target: the run's objects to change, or pods in which to run a command
@@ -166,17 +163,17 @@ type Action struct {
 	// Patch: patch for each object of `target`; its strings are templates with the object's {{.Name}}, {{.Namespace}}
 	// and {{.Index}} (from 0), and with `vars`
 	Patch any `yaml:"patch,omitempty"`
-	// PatchType: "merge" (the default), "json", "strategic" or "apply"
+	// PatchType: "merge" (default), "json", "strategic" or "apply"
 	PatchType   string `yaml:"patchType,omitempty"`
 	Subresource string `yaml:"subresource,omitempty"` // for a patch, such as "status"
-	// Propagation: for a delete, "Background" (the default), "Foreground" or "Orphan"
+	// Propagation: for a delete, "Background" (default), "Foreground" or "Orphan"
 	Propagation string `yaml:"propagation,omitempty"`
 	// Collection: delete with one deletecollection request for each namespace
 	Collection bool     `yaml:"collection,omitempty"`
 	Command    []string `yaml:"command,omitempty"` // for an exec, the command to run in the pod's first container
 	// OnlyMissing: create only the objects of `templates` that do not exist yet
 	OnlyMissing bool `yaml:"onlyMissing,omitempty"`
-	// After: for an action on objects, the delay after the start of the phase; without it, actions run in file order
+	// After: for an action on objects, the delay after the phase's start; without it, actions run in file order
 	After Duration `yaml:"after,omitempty"`
 	// Rate: for an action on objects, the rate of requests; default: no limit, but at most 16 requests in flight
 	Rate Rate `yaml:"rate,omitempty" zero:"as fast as answers come; leave it out to use the default"`
@@ -213,7 +210,7 @@ type Gate struct {
 	// Together: judge consecutive phases of `over` as one window of scraped data, not each by itself
 	Together   bool   `yaml:"together,omitempty"`
 	Transition string `yaml:"transition,omitempty"` // transition that transition-latency or transition-open judges
-	// Quantile: for transition-latency, 0.5, 0.9, 0.95, 0.99 (the default), 0.999 or 1 (the longest)
+	// Quantile: for transition-latency, 0.5, 0.9, 0.95, 0.99 (default), 0.999 or 1 (the longest)
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
 	// Variants: variants in which the gate is judged, default all.
 	Variants []string `yaml:"variants,omitempty" zero:"all variants; leave it out to use the default"`
@@ -222,30 +219,29 @@ type Gate struct {
 // Nodes are the simulated nodes, registered before the first phase.
 type Nodes struct {
 	Count int `yaml:"count,omitempty"` // number of nodes
-	Later int `yaml:"later,omitempty"` // how many of the nodes register only with a nodeScaleUp fault
-	// Fidelity: which of a kubelet's requests a node sends: "kubelet" (the default), "lean" or "shared"
+	Later int `yaml:"later,omitempty"` // nodes that register only with a nodeScaleUp fault
+	// Fidelity: which of a kubelet's requests a node sends: "kubelet" (default), "lean" or "shared"
 	// (docs/how-to/simulated-nodes.md)
 	Fidelity string `yaml:"fidelity,omitempty"`
-	// Identity: "auto" (certificates if the cluster signs them, otherwise tokens; the default), "certificate" (a
+	// Identity: "auto" (certificates if the cluster signs them, otherwise tokens; default), "certificate" (a
 	// kubelet's client certificate) or "token" (of a separate ServiceAccount); not with fidelity shared
 	Identity string `yaml:"identity,omitempty"`
 	// Version: version of the kubelets: "1.37", "1.36" or "1.35"; default: the oldest API server's at the start
 	Version string `yaml:"version,omitempty"`
 	// KubeletAddress: address that your cluster's API servers can reach, such as 10.0.0.5:10250. Each node serves a
-	// kubelet's API on a port, from this one upwards. Default: none on your cluster; the loopback device on a bundled
-	// plane
+	// kubelet's API on a port from this one upwards. Default: none on your cluster, loopback on a bundled plane
 	KubeletAddress string `yaml:"kubeletAddress,omitempty"`
 	// KubeProxy: each node also has the connection and watches of a kube-proxy; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
 	// Events: with fidelity lean, post a kubelet's four Events for each pod; fidelity kubelet always posts them
 	Events bool   `yaml:"events,omitempty"`
-	Zones  int    `yaml:"zones,omitempty" zero:"3"`  // number of zones, default 3
-	CPU    string `yaml:"cpu,omitempty"`             // allocatable CPU of each node, default 8
-	Memory string `yaml:"memory,omitempty"`          // allocatable memory of each node, default 32Gi
-	Pods   int    `yaml:"pods,omitempty" zero:"110"` // maximum pods on each node, default 110
+	Zones  int    `yaml:"zones,omitempty" zero:"3"`  // default 3
+	CPU    string `yaml:"cpu,omitempty"`             // allocatable on each node, default 8
+	Memory string `yaml:"memory,omitempty"`          // allocatable on each node, default 32Gi
+	Pods   int    `yaml:"pods,omitempty" zero:"110"` // maximum on each node, default 110
 	// Devices: devices on each node that pods can claim (ResourceSlices of driver gpu.stormglass.dev)
 	Devices int `yaml:"devices,omitempty"`
-	// ObjectSize: size of each Node object in protobuf, without managedFields, such as 15KiB; images in its status pad it
+	// ObjectSize: of each Node object in protobuf, without managedFields, such as 15KiB; images in its status pad it
 	ObjectSize Bytes      `yaml:"objectSize,omitempty" zero:"no images"`
 	Pools      []NodePool `yaml:"pools,omitempty" was:"shapes"` // groups of nodes that differ
 	// LeaseRenew: interval of lease renewals, default 10s; must be less than node-monitor-grace-period (50s)
@@ -253,7 +249,7 @@ type Nodes struct {
 	// LeaseDuration: leaseDurationSeconds of the node Leases, default four times `leaseRenew`; Kubernetes ignores it
 	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`
 	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of status reports while nothing changes, default 5m
-	// PodStart: time from when the node sees a pod until its containers are ready, without image pulls
+	// PodStart: from when the node sees a pod until its containers are ready, without image pulls
 	PodStart Spread `yaml:"podStart,omitempty"`
 	// ImagePull: time to pull an image that the node does not have; a node pulls one image at a time
 	ImagePull Spread `yaml:"imagePull,omitempty"`
@@ -262,7 +258,7 @@ type Nodes struct {
 	PodLives []PodLife `yaml:"podLives,omitempty"`
 	// MaxContainerRestartPeriod: longest back-off between container restarts, default 5m
 	MaxContainerRestartPeriod Duration `yaml:"maxContainerRestartPeriod,omitempty" zero:"5m"`
-	RegisterRate              Rate     `yaml:"registerRate,omitempty" zero:"50/s"` // rate at which nodes register, default 50/s
+	RegisterRate              Rate     `yaml:"registerRate,omitempty" zero:"50/s"` // default 50/s
 }
 
 // NodesRelease returns the Kubernetes release of the simulated kubelets: nodes.version, or by default the oldest
@@ -286,18 +282,18 @@ type Variant struct {
 type Figure struct {
 	Name      string `yaml:"name"`                // unique
 	Objective string `yaml:"objective,omitempty"` // name of a built-in objective; set one of `objective` and `expr`
-	Expr      string `yaml:"expr,omitempty"`      // PromQL, as in a gate
-	Figure    string `yaml:"figure,omitempty"`    // for custom-figure, as in a gate
+	Expr      string `yaml:"expr,omitempty"`      // PromQL with one result (docs/reference/objectives.md)
+	Figure    string `yaml:"figure,omitempty"`    // for objective custom-figure, the value as MEASUREMENT/FIGURE, such as reconcile/p99
 	Unit      string `yaml:"unit,omitempty"`      // unit of `expr` or `figure`, as in a signal
-	// Better: which values of `expr` or `figure` are better: "lower" (the default) or "higher"
+	// Better: which values of `expr` or `figure` are better: "lower" (default) or "higher"
 	Better string   `yaml:"better,omitempty"`
 	Load   string   `yaml:"load,omitempty"`                                                    // load to which a client-side objective applies
 	Signal string   `yaml:"signal,omitempty"`                                                  // signal that signal-moved or signal-returned judges
-	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"` // phases to measure, default all
-	// Together: as in a gate
+	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"` // phases to judge, default all
+	// Together: judge consecutive phases of `over` as one window of scraped data, not each by itself
 	Together   bool   `yaml:"together,omitempty"`
 	Transition string `yaml:"transition,omitempty"` // transition that transition-latency or transition-open judges
-	// Quantile: for transition-latency, as in a gate
+	// Quantile: for transition-latency, 0.5, 0.9, 0.95, 0.99 (default), 0.999 or 1 (the longest)
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
 	// Spread: standard deviation of ln(B/A) between control planes A and B with the same configuration, measured by
 	// `loadgen ab`; metrics with a `spread` may decide a comparison

@@ -12,18 +12,17 @@ type Load struct {
 	// docs/reference/scenarios.md#loads
 	Kind string `yaml:"kind"`
 
-	// Rate: rate at which the load sends requests or opens watches; default for a history: 20/s
+	// Rate: of requests, or of new watches; default for a history: 20/s
 	Rate Rate `yaml:"rate,omitempty"`
-	// Arrival: times between requests: "constant" (the default) or "poisson" (random, like many independent clients)
+	// Arrival: times between requests: "constant" (default) or "poisson" (random, like many independent clients)
 	Arrival string `yaml:"arrival,omitempty"`
 	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes
 	// MinAchieved: overrides the scenario's minAchieved
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
-	// MaxInFlight: maximum number of requests in flight, default 1000; at this limit, requests that are due are not
-	// sent
+	// MaxInFlight: maximum number of requests in flight, default 1000; at this limit, due requests are not sent
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
 	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // timeout of each request, default 60s
-	// Connections: number of HTTP/2 connections, used in turn, default 4; the load opens more when all are full
+	// Connections: HTTP/2 connections, used in turn, default 4; the load opens more when all are full
 	Connections int `yaml:"connections,omitempty" zero:"4"`
 
 	// Operation is the request that the load sends, unless Mix is set. For watches, it names the watched objects.
@@ -31,13 +30,13 @@ type Load struct {
 	// Mix: operations, chosen at random by weight; replaces `verb` and the other fields of an operation
 	Mix []Operation `yaml:"mix,omitempty"`
 
-	// Objects: number of objects of each resource, created before the load starts; default 100 for
-	// requests, 5 for a history, else 1.
+	// Objects: objects of each resource, created before the load starts; default 100 for requests, 5 for a history,
+	// else 1
 	Objects int `yaml:"objects,omitempty" zero:"100 for requests, 5 for a history, else 1"`
 	// Namespaces: number of namespaces for the objects, default 1 (the run's namespace)
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
-	// Spread: distribution of objects over namespaces: "even" (the default) or "zipf" (the k-th namespace gets objects
-	// in proportion to 1/k)
+	// Spread: of objects over namespaces: "even" (default) or "zipf" (the k-th namespace gets objects in proportion
+	// to 1/k)
 	Spread string      `yaml:"spread,omitempty"`
 	Size   Bytes       `yaml:"size,omitempty" zero:"1KiB"` // payload of each object, default 1KiB
 	Sizes  []SizeShare `yaml:"sizes,omitempty"`            // sizes, chosen at random by weight; replaces `size`
@@ -50,24 +49,24 @@ type Load struct {
 
 	Count int  `yaml:"count,omitempty"` // number of watches, opened at `rate`
 	Hold  bool `yaml:"hold,omitempty"`  // keep the watches open until the end of the run
-	// Connect: "shared" (fills each connection up to the server's limit of streams; the default) or "each" (one
+	// Connect: "shared" (fills each connection up to the server's limit of streams; default) or "each" (one
 	// connection per watch)
 	Connect string `yaml:"connect,omitempty"`
-	// Start: "list" (one list for all watches; the default) or "watchList" (each watch asks for the initial events, as
+	// Start: "list" (one list for all watches; default) or "watchList" (each watch asks for the initial events, as
 	// informers do)
 	Start string      `yaml:"start,omitempty"`
 	Slow  SlowWatches `yaml:"slow,omitempty"` // makes some watches read slowly
 
-	// Watches: for changes, the name of a load of kind watches; this load writes the watched objects, and the watches
-	// must deliver each write
+	// Watches: for changes, the load of kind watches whose objects this load writes and whose watches must deliver each
+	// write
 	Watches string `yaml:"watches,omitempty"`
 
-	// Clients: for a history, the number of clients, each with at most one operation in flight; default 5
+	// Clients: clients of a history, each with at most one operation in flight; default 5
 	Clients int `yaml:"clients,omitempty" zero:"5"`
-	// Watchers: for a history, the number of watches on all its objects; default 3
+	// Watchers: watches of a history on all its objects; default 3
 	Watchers int `yaml:"watchers,omitempty" zero:"3"`
 
-	// Templates: for a load of objects: templates as in a Batch; each object is created once
+	// Templates: for a load of objects; each object is created once
 	Templates []Template `yaml:"templates,omitempty"`
 	// Iterations: how often all templates are rendered; {{.Iteration}} counts from 0; default: one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
@@ -78,12 +77,12 @@ type Load struct {
 	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
 	// IterationsPerNamespace: fill each namespace with this number of iterations, except the last; sets `namespaces`
 	IterationsPerNamespace int            `yaml:"iterationsPerNamespace,omitempty" zero:"spread evenly; leave it out to use the default"`
-	Vars                   map[string]any `yaml:"vars,omitempty"` // variables of the templates; {{.NAME}} is the value of NAME
+	Vars                   map[string]any `yaml:"vars,omitempty"` // variables of the templates, as {{.NAME}}
 	// Placement: "nodes" adds a node selector and tolerations for the simulated nodes to pods and pod templates (the
 	// default with simulated nodes); "none" adds nothing
 	Placement string `yaml:"placement,omitempty"`
 
-	// Stream: kind of stream to the run's pods: "logs" (the default), "exec" (a command that echoes its input), "attach" or
+	// Stream: to the run's pods: "logs" (default), "exec" (a command that echoes its input), "attach" or
 	// "portForward" (to a port that echoes its input)
 	Stream string `yaml:"stream,omitempty"`
 	// Follow: how long to read logs and attached output; default: logs up to their current end
@@ -112,17 +111,17 @@ type Operation struct {
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// FieldSelector: for a list, watch or deletecollection, such as "metadata.name=x"
 	FieldSelector string `yaml:"fieldSelector,omitempty"`
-	// Form: representation of objects in responses: "object" (the default), "metadata" (PartialObjectMetadata) or
-	// "table" (as for kubectl get)
+	// Form: of objects in responses: "object" (default), "metadata" (PartialObjectMetadata) or "table" (as for
+	// kubectl get)
 	Form string `yaml:"form,omitempty"`
-	// Encoding: encoding of responses: "json" (the default), "protobuf" (built-in resources) or "cbor" (with the
-	// feature gate CBORServingAndStorage)
+	// Encoding: of responses: "json" (default), "protobuf" (built-in resources) or "cbor" (with the feature gate
+	// CBORServingAndStorage)
 	Encoding string `yaml:"encoding,omitempty"`
-	Scope    string `yaml:"scope,omitempty"` // scope of a list or watch: "namespace" (the default) or "cluster"
-	// Subresource: subresource to read or write, such as "status" or "scale"; a create, such as "eviction" of pods or
-	// "token" of serviceaccounts, needs a `body`
+	Scope    string `yaml:"scope,omitempty"` // of a list or watch: "namespace" (default) or "cluster"
+	// Subresource: such as "status" or "scale"; a create, such as "eviction" of pods or "token" of serviceaccounts,
+	// needs a `body`
 	Subresource string `yaml:"subresource,omitempty"`
-	PatchType   string `yaml:"patchType,omitempty"` // for a patch: "merge" (the default), "json" or "strategic"
+	PatchType   string `yaml:"patchType,omitempty"` // for a patch: "merge" (default), "json" or "strategic"
 	// Body: body of a patch (default: the payload) or of a subresource to create. Its strings are templates; {{.Turn}}
 	// is a number that changes with each request
 	Body any `yaml:"body,omitempty"`
@@ -148,8 +147,8 @@ type Shape struct {
 	Every     Duration `yaml:"every,omitempty"`     // length of a step or period, or time between bursts
 	Burst     int      `yaml:"burst,omitempty"`     // extra requests in each burst
 	Amplitude float64  `yaml:"amplitude,omitempty"` // fraction of the rate: over 0, at most 1
-	// File: times of the requests in seconds since the start, one per line, ascending; the path is relative to the
-	// scenario file or absolute
+	// File: file with the requests' times in seconds since the start, one per line, ascending; relative to the scenario
+	// file
 	File  string  `yaml:"file,omitempty"`
 	Speed float64 `yaml:"speed,omitempty" zero:"1"` // speed of a replay, default 1; 2 halves all times
 
@@ -173,7 +172,7 @@ type Tenant struct {
 // SlowWatches describes watches that read slowly: first `window` bytes at once, then only `bytesPerSecond`.
 type SlowWatches struct {
 	Fraction float64 `yaml:"fraction,omitempty"` // fraction of the load's watches, 0 to 1
-	// BytesPerSecond: bytes per second that each watch reads after its window; 0: it stops
+	// BytesPerSecond: what each watch reads after its window; 0: it stops
 	BytesPerSecond Bytes `yaml:"bytesPerSecond,omitempty"`
 	// Window: bytes that the server may send before they are read (the stream window), default 64KiB
 	Window Bytes `yaml:"window,omitempty" zero:"64KiB"`

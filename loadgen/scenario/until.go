@@ -23,17 +23,17 @@ type Until struct {
 	// Text is the name or the expression; empty if the condition is written as fields.
 	Text string `yaml:"-"`
 
-	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "deployments.apps"
+	Resource  string `yaml:"resource,omitempty"`  // such as "deployments.apps" or a custom resource
 	Name      string `yaml:"name,omitempty"`      // name of a single object
 	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
-	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web", default any
+	Selector  string `yaml:"selector,omitempty"`  // such as "app=web"
 	// Condition: condition type in the status, such as "Available" or "Available=False"
 	Condition string `yaml:"condition,omitempty"`
 	// JSONPath: path and value, such as "{.status.phase}=Running", or only a path, such as "{.status.phase}", which may
 	// have any value
 	JSONPath string `yaml:"jsonpath,omitempty"`
 	CEL      string `yaml:"cel,omitempty"` // CEL expression, such as "object.status.readyReplicas > 3"
-	// Count: minimum number of objects that must pass, or "all" (the default: every existing object, at least one)
+	// Count: minimum number of objects that must pass, or "all" (default: every existing object, at least one)
 	Count string `yaml:"count,omitempty"`
 }
 
