@@ -138,7 +138,7 @@ func TestDiagnosisDoc(t *testing.T) {
 
 func generated() string {
 	var b strings.Builder
-	b.WriteString("\n## Mechanisms\n\nLinks lead to incidents. A condition that names only a signal means that this signal deviates too.\n\n| kind | what happened | any of these signals | conditions |\n|---|---|---|---|\n")
+	b.WriteString("\n## Mechanisms\n\nLinks lead to incidents. A condition that is only a signal means that it deviates too.\n\n| kind | what happened | any of these signals | conditions |\n|---|---|---|---|\n")
 	for _, m := range known.Mechanisms {
 		title := m.Title
 		if m.Page != "" {
@@ -152,7 +152,7 @@ func generated() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), strings.Join(slices.Concat(required(m), excluded(m)), "; "))
 	}
-	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\nThe column *metrics* names the metrics from which a signal is computed. [catalogue.yaml](../../loadgen/internal/judge/diagnosis/catalogue.yaml) contains the PromQL.\n\n| signal | deviates | metrics |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\n[catalogue.yaml](../../loadgen/internal/judge/diagnosis/catalogue.yaml) contains the PromQL over these *metrics*.\n\n| signal | deviates | metrics |\n|---|---|---|\n")
 	for _, s := range known.Signals {
 		fmt.Fprintf(&b, "| `%s`: %s%s | %s%s | %s |\n", s.Name, s.What, notes[s.Name], bounds(s), evaluations(s), code(metricsOf(s), ", "))
 	}
