@@ -72,6 +72,7 @@ type Value struct {
 	Unit    string         `json:"unit"`
 	Better  string         `json:"better"`            // "lower" or "higher"
 	Verdict result.Verdict `json:"verdict,omitempty"` // only for a gate
+	Key     bool           `json:"key,omitempty"`     // a key metric, which no scenario names
 	Bound   float64        `json:"bound,omitempty"`
 }
 
@@ -187,9 +188,9 @@ func (e *Entry) judged(x extract) {
 		for _, row := range k.Rows {
 			name := short(k.Name + " " + row.Label)
 			if row.P99 != nil {
-				e.value(Value{Name: name + " p99", Value: row.P99, Unit: string(scenario.Seconds), Better: "lower"})
+				e.value(Value{Name: name + " p99", Value: row.P99, Unit: string(scenario.Seconds), Better: "lower", Key: true})
 			} else {
-				e.value(Value{Name: name, Value: row.Value, Unit: string(scenario.Count), Better: "lower"})
+				e.value(Value{Name: name, Value: row.Value, Unit: string(scenario.Count), Better: "lower", Key: true})
 			}
 		}
 	}

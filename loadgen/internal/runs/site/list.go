@@ -26,6 +26,9 @@ type view struct {
 func listPage(s runs.Snapshot, v view, latest news, groups []group, l links) document.Document {
 	selected := v.filter.Select(s.Entries)
 	d := l.newDocument("Runs")
+	if v.filter.In != "" {
+		d.Heading = "Runs of " + v.filter.In
+	}
 	d.Links = l.navigation(groups)
 	d.Line = fmt.Sprintf("%d of %d match", len(selected), len(s.Entries))
 	if n := s.Total - len(s.Entries); n > 0 {
@@ -106,6 +109,9 @@ func pages(v view, n, from int, l links) (all []document.Link) {
 func filterForm(all []*runs.Entry, f runs.Filter, l links) *document.Form {
 	choices := runs.Choices(all)
 	form := &document.Form{To: l.home(), Submit: "Filter", Fields: []document.Field{{Name: "text", Label: "Search in failures, names, labels and --set", Value: f.Text}}}
+	if f.In != "" {
+		form.Fields = append(form.Fields, document.Field{Name: "in", Label: "In the comparison", Value: f.In})
+	}
 	for _, field := range []document.Field{
 		{Name: "scenario", Label: "Scenario", Value: f.Scenario}, {Name: "variant", Label: "Variant", Value: f.Variant},
 		{Name: "verdict", Label: "Verdict", Value: f.Verdict}, {Name: "version", Label: "Versions", Value: f.Version},
@@ -184,7 +190,7 @@ func gatesOf(e *runs.Entry) string {
 // mostNews is the maximum number of changes, and of spikes, on the page of the list.
 const mostNews = 5
 
-// news are the latest changes for the worse in all groups, and the spikes in their newest runs.
+// news are the latest changes for the worse in all groups, and spikes in their newest runs.
 type news struct {
 	changes []change
 	spikes  []spike
@@ -202,7 +208,7 @@ func latestNews(groups []group) (n news) {
 			}
 		}
 		for _, s := range spikesOf(g, t) {
-			if !s.run.Started.Before(g.all[max(0, len(g.all)-newest)].Started) {
+			if s.news() && !s.run.Started.Before(g.all[max(0, len(g.all)-newest)].Started) {
 				n.spikes = append(n.spikes, s)
 			}
 		}

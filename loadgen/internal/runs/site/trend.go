@@ -28,12 +28,13 @@ type group struct {
 // mostInTrend is the maximum number of runs in a trend: the newest ones.
 const mostInTrend = 500
 
-// groupsOf returns the groups of entries that have at least `least` runs, the largest first.
+// groupsOf returns the groups of entries that have at least `least` runs, the largest first. It leaves out the runs of
+// comparisons and searches, which differ on purpose.
 func groupsOf(all []*runs.Entry, least int) (groups []group) {
 	type key struct{ scenario, variant string }
 	of := map[key][]*runs.Entry{}
 	for _, e := range all {
-		if e.Kind == runs.Run && len(e.Values) > 0 {
+		if e.Kind == runs.Run && e.Parent == "" && len(e.Values) > 0 {
 			k := key{e.Scenario, e.Variant}
 			of[k] = append(of[k], e)
 		}
@@ -256,20 +257,37 @@ func (g group) chart(f result.TrendFigure, l links) document.Figure {
 
 // spike is a single value that is far from its neighbours.
 type spike struct {
-	figure result.TrendFigure
-	value  float64
-	run    *runs.Entry
+	figure       result.TrendFigure
+	value, usual float64 // usual is the value of a neighbour
+	run          *runs.Entry
+}
+
+// news reports whether the spike is worse than the last value before it, and belongs to a gate or a compared metric.
+func (s spike) news() bool {
+	return !s.run.Of(s.figure.Name).Key && (s.value > s.usual) == (s.figure.Better == "lower")
 }
 
 // spikesOf returns the spikes of a trend, the latest first.
 func spikesOf(g group, t result.Trend) (all []spike) {
 	for _, f := range t.Figures {
 		for _, at := range f.Spikes {
-			all = append(all, spike{f, *f.Values[at], g.all[at]})
+			all = append(all, spike{f, *f.Values[at], usual(f, at), g.all[at]})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b spike) int { return b.run.Started.Compare(a.run.Started) })
 	return all
+}
+
+// usual returns the value nearest to a run, of another run that is no spike.
+func usual(f result.TrendFigure, at int) float64 {
+	for step := 1; step < len(f.Values); step++ {
+		for _, i := range []int{at - step, at + step} {
+			if i >= 0 && i < len(f.Values) && f.Values[i] != nil && !slices.Contains(f.Spikes, i) {
+				return *f.Values[i]
+			}
+		}
+	}
+	return *f.Values[at]
 }
 
 // spikesSection returns the table of spikes.
