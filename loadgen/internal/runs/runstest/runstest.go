@@ -87,7 +87,7 @@ func Put(tb testing.TB, dir string, r result.Result, scenario string) {
 	if err := rundir.WriteInfo(dir, r.Run); err != nil {
 		tb.Fatal(err)
 	}
-	page := "<!DOCTYPE html><title>report</title><h1>Report of " + strings.ReplaceAll(r.Run.Scenario, "<", "&lt;") + "</h1>"
+	page := "<!DOCTYPE html><title>report</title><main><h1>Report of " + strings.ReplaceAll(r.Run.Scenario, "<", "&lt;") + "</h1></main>"
 	for name, text := range map[string][]byte{result.ResultFile: text, result.ScenarioFile: []byte(scenario), result.HTMLFile: []byte(page)} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			tb.Fatal(err)

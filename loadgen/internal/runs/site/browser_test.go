@@ -100,6 +100,12 @@ func TestPagesInABrowser(t *testing.T) {
 		t.Errorf("the change leads to %s", title)
 	}
 
+	click(`nav a:nth-of-type(4)`) // in the sandbox of the report
+	browsertest.Must(t, ctx, chromedp.WaitVisible(`nav a[href*="`+filepath.Base(all[19])+`"]`))
+	if path := browsertest.Must(t, ctx, chromedp.Evaluate[string](`location.pathname`)); path != "/run/"+filepath.Base(all[20])+"/report.html" {
+		t.Errorf("the link to the run after leads to %s", path)
+	}
+
 	out := filepath.Join(t.TempDir(), "site")
 	index, err := runs.Open([]string{dir}, []string{""})
 	if err != nil {

@@ -93,7 +93,7 @@ func (w *writer) all(s runs.Snapshot) (p Published, err error) {
 		}
 	}
 	for _, e := range s.Entries {
-		if err := w.copyRun(e, l); err != nil {
+		if err := w.copyRun(e, groups, l); err != nil {
 			return p, err
 		}
 	}
@@ -132,8 +132,8 @@ func (w *writer) document(name string, d document.Document) error {
 	return w.write(name, func(to io.Writer) error { return document.Write(to, d) })
 }
 
-// copyRun copies the page and the results of an entry.
-func (w *writer) copyRun(e *runs.Entry, l links) error {
+// copyRun copies the page of an entry, with links at its top, and its results.
+func (w *writer) copyRun(e *runs.Entry, groups []group, l links) error {
 	if w.ctx.Err() != nil {
 		return w.ctx.Err()
 	}
@@ -150,7 +150,14 @@ func (w *writer) copyRun(e *runs.Entry, l links) error {
 			continue
 		}
 		err = w.write("run/"+e.Path+"/"+name, func(to io.Writer) error {
-			_, err := io.Copy(to, from)
+			if name != e.Page {
+				_, err := io.Copy(to, from)
+				return err
+			}
+			page, err := l.withLinks(from, e, groups)
+			if err == nil {
+				_, err = to.Write(page)
+			}
 			return err
 		})
 		if err = errors.Join(err, from.Close()); err != nil {

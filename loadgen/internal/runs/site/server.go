@@ -207,19 +207,19 @@ const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'u
 // serveRun sends a file of an entry, or the page of an entry that has no report.
 func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {
 	dir, name := path.Split(r.PathValue("path"))
-	now, _, _ := s.state()
+	now, groups, _ := s.state()
 	e := now.Find(strings.TrimSuffix(dir, "/"))
 	kind := files[name]
 	switch {
 	case e != nil && name == "" && e.Verdict == runs.Running:
-		s.serveActive(w, r, e)
+		s.serveActive(w, r, e, groups)
 		return
 	case e != nil && name == "" && e.Page != "": // the run has ended
 		w.Header().Set("Location", e.Page) // http.Redirect would lose a token in the path
 		w.WriteHeader(http.StatusFound)
 		return
 	case e != nil && name == "":
-		write(w, entryPage(e))
+		write(w, entryPage(e, groups))
 		return
 	case e == nil || kind == "":
 		http.Error(w, "the folder has no such file", http.StatusNotFound)
@@ -233,14 +233,23 @@ func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {
 	defer f.Close()
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Security-Policy", filePolicy)
-	http.ServeContent(w, r, name, time.Time{}, f)
+	if name != e.Page {
+		http.ServeContent(w, r, name, time.Time{}, f)
+		return
+	}
+	page, err := links{}.withLinks(f, e, groups)
+	if err != nil {
+		http.Error(w, "the page cannot be read", http.StatusInternalServerError)
+		return
+	}
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(page))
 }
 
 // refresh is the time after which a browser loads the page of an active run again, in seconds.
 const refresh = "10"
 
 // serveActive sends the report so far of an active run or, if the run has recorded too little, the page of the entry.
-func (s *Server) serveActive(w http.ResponseWriter, r *http.Request, e *runs.Entry) {
+func (s *Server) serveActive(w http.ResponseWriter, r *http.Request, e *runs.Entry, groups []group) {
 	if !s.begin(r) {
 		return
 	}
@@ -248,7 +257,7 @@ func (s *Server) serveActive(w http.ResponseWriter, r *http.Request, e *runs.Ent
 	w.Header().Set("Refresh", refresh)
 	a, err := archive.Open(e.Dir) // a copy of what is recorded so far
 	if err != nil {
-		write(w, entryPage(e))
+		write(w, entryPage(e, groups))
 		return
 	}
 	defer func() { _ = a.Close() }() // it was only read
@@ -258,7 +267,11 @@ func (s *Server) serveActive(w http.ResponseWriter, r *http.Request, e *runs.Ent
 	}
 	page, err := web.Page(r.Context(), e.Dir, e.Scenario, a, report.Live{Word: "running", Headline: headline + " The gates are judged at the end.", Remote: true})
 	if err != nil {
-		write(w, entryPage(e))
+		write(w, entryPage(e, groups))
+		return
+	}
+	if page, err = (links{}).withLinks(bytes.NewReader(page), e, groups); err != nil {
+		write(w, entryPage(e, groups))
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -279,10 +292,9 @@ func (s *Server) begin(r *http.Request) bool {
 func (s *Server) end() { <-s.reading }
 
 // entryPage returns the page of an entry without a report: an active, killed or damaged run.
-func entryPage(e *runs.Entry) document.Document {
-	up := strings.Repeat("../", strings.Count(e.Path, "/")+2)
+func entryPage(e *runs.Entry, groups []group) document.Document {
 	d := links{}.newDocument(cmp.Or(e.Name(), e.Path))
-	d.Links = []document.Link{{Text: "All runs", To: up}}
+	d.Links = links{}.around(e, groups)
 	d.Word, d.Style = strings.ToUpper(e.Verdict), e.Style
 	d.Line = "Started " + when(e)
 	if e.State != "" {

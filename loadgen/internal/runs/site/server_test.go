@@ -157,6 +157,13 @@ func TestTrendPage(t *testing.T) {
 			}
 		}
 	}
+	// The report of the run leads to the runs before and after it.
+	_, report := get(t, server.URL+"/run/"+filepath.Base(all[19])+"/report.html")
+	for _, want := range []string{`<a href="../.././">All runs</a>`, `<a href="../../trend?scenario=ci-gate">Trends of ci-gate</a>`, filepath.Base(all[18]) + `/report.html">Run before</a>`, filepath.Base(all[20]) + `/report.html">Run after</a>`} {
+		if !strings.Contains(report, want) {
+			t.Errorf("the report lacks %q: %s", want, report)
+		}
+	}
 	_, csv := get(t, server.URL+"/trend.csv?scenario=ci-gate")
 	if lines := strings.Split(strings.TrimSpace(csv), "\n"); len(lines) != 31 || !strings.HasPrefix(lines[0], "run,started,verdict,stormglass,kubernetes,") {
 		t.Errorf("%d lines of CSV, the first: %s", len(lines), lines[0])

@@ -101,21 +101,6 @@ func trendFile(scenario, variant string) string {
 	return "trend-" + slug + ".html"
 }
 
-// navigation returns the links at the top of each page.
-func (l links) navigation(groups []group) []document.Link {
-	if l.alone {
-		return nil
-	}
-	nav := []document.Link{{Text: "All runs", To: l.home()}}
-	if len(groups) > 0 {
-		nav = append(nav, document.Link{Text: "Trends", To: l.trends(groups[0].scenario, groups[0].variant)})
-	}
-	if l.compare != "" {
-		nav = append(nav, document.Link{Text: "Runs over each other", To: l.compare})
-	}
-	return nav
-}
-
 // newDocument returns a page with the script of all pages. The script of files sends no requests.
 func (l links) newDocument(title string) document.Document {
 	return document.Document{Title: title + ": Stormglass", Heading: title, Script: template.JS(script), Live: !l.static}
