@@ -32,8 +32,18 @@ import (
 type Archive struct {
 	queryable storage.Queryable
 	engine    *promql.Engine
+	lookback  time.Duration
 	closers   []func() error
 }
+
+// Lookback returns the age up to which a query uses a sample. interval is the time between two samples of a series.
+func Lookback(interval time.Duration) time.Duration { return max(5*time.Minute, 2*interval) }
+
+// SetInterval adapts Instant and Range to samples with longer intervals.
+func (a *Archive) SetInterval(interval time.Duration) { a.lookback = Lookback(interval) }
+
+// options returns the options of a query. A lookback of 0 means Prometheus' default.
+func (a *Archive) options() promql.QueryOpts { return promql.NewPrometheusQueryOpts(false, a.lookback) }
 
 // Series is one series with its points in chronological order.
 type Series struct {
@@ -172,7 +182,7 @@ func (a *Archive) Close() error {
 // varies between evaluations of histogram_quantile. It returns a scalar as one sample without labels.
 func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []Sample, err error) {
 	defer survive(&err)
-	q, err := a.engine.NewInstantQuery(ctx, a.queryable, nil, expr, at)
+	q, err := a.engine.NewInstantQuery(ctx, a.queryable, a.options(), expr, at)
 	var res *promql.Result
 	if err == nil {
 		defer q.Close()
@@ -200,7 +210,7 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []S
 // expression has no value.
 func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (_ []Series, err error) {
 	defer survive(&err)
-	q, err := NewRangeQuery(ctx, a.engine, a.queryable, nil, expr, start, end, step)
+	q, err := NewRangeQuery(ctx, a.engine, a.queryable, a.options(), expr, start, end, step)
 	var matrix promql.Matrix
 	if err == nil {
 		defer q.Close()

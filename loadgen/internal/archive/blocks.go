@@ -27,9 +27,21 @@ const appendAtMost = 100_000
 // WriteBlocks writes the samples of q to dir, which must exist, as blocks of Prometheus' TSDB. start and end are in ms
 // and inclusive. A block appears in dir only when it is complete.
 func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, end int64) (blocks, samples int, err error) {
-	length := prometheusBlock.Milliseconds()
+	return blockWriter{q, prometheusBlock, func(points []promql.FPoint) []promql.FPoint { return points }}.write(ctx, dir, start, end)
+}
+
+// blockWriter writes blocks of a certain length with the samples of q that keep returns. keep gets the samples of one
+// series, and may change the slice.
+type blockWriter struct {
+	q      storage.Queryable
+	length time.Duration
+	keep   func([]promql.FPoint) []promql.FPoint
+}
+
+func (b blockWriter) write(ctx context.Context, dir string, start, end int64) (blocks, samples int, err error) {
+	length := b.length.Milliseconds()
 	windows := map[int64]bool{} // start times of the blocks that have samples
-	err = Stream(ctx, q, start, end, func(_ labels.Labels, points []promql.FPoint) error {
+	err = Stream(ctx, b.q, start, end, func(_ labels.Labels, points []promql.FPoint) error {
 		for _, p := range points {
 			windows[p.T-p.T%length] = true
 		}
@@ -39,7 +51,7 @@ func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, en
 		return 0, 0, err
 	}
 	for _, from := range slices.Sorted(maps.Keys(windows)) {
-		n, err := writeWindow(ctx, dir, q, max(from, start), min(from+length-1, end))
+		n, err := b.writeWindow(ctx, dir, max(from, start), min(from+length-1, end))
 		if err != nil {
 			return blocks, samples, err
 		}
@@ -51,7 +63,7 @@ func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, en
 }
 
 // writeWindow writes one block and returns the number of its samples. Without samples, it writes no block.
-func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, end int64) (samples int, err error) {
+func (b blockWriter) writeWindow(ctx context.Context, dir string, start, end int64) (samples int, err error) {
 	scratch, err := os.MkdirTemp("", "stormglass-block-")
 	if err != nil {
 		return 0, err
@@ -60,7 +72,7 @@ func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, en
 	o := tsdb.DefaultHeadOptions()
 	// The chunk range is twice the block length: a head rejects samples that are more than half a chunk range older
 	// than its newest sample.
-	o.ChunkRange, o.ChunkDirRoot = 2*prometheusBlock.Milliseconds(), scratch
+	o.ChunkRange, o.ChunkDirRoot = 2*b.length.Milliseconds(), scratch
 	o.StripeSize, o.ChunkWriteBufferSize = stripes, chunkBuffer
 	log := slog.New(slog.DiscardHandler)
 	head, err := tsdb.NewHead(nil, log, nil, nil, o, tsdb.NewHeadStats())
@@ -71,10 +83,10 @@ func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, en
 	if err := head.Init(math.MinInt64); err != nil {
 		return 0, err
 	}
-	if samples, err = fill(ctx, head, q, start, end); err != nil || samples == 0 {
+	if samples, err = b.fill(ctx, head, start, end); err != nil || samples == 0 {
 		return 0, err
 	}
-	compactor, err := tsdb.NewLeveledCompactorWithOptions(ctx, nil, log, []int64{prometheusBlock.Milliseconds()}, nil, tsdb.LeveledCompactorOptions{MaxBlockChunkSegmentSize: chunkFile})
+	compactor, err := tsdb.NewLeveledCompactorWithOptions(ctx, nil, log, []int64{b.length.Milliseconds()}, nil, tsdb.LeveledCompactorOptions{MaxBlockChunkSegmentSize: chunkFile})
 	if err != nil {
 		return 0, err
 	}
@@ -84,11 +96,12 @@ func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, en
 	return samples, nil
 }
 
-// fill copies the samples of q from start to end into a head, and returns their number.
-func fill(ctx context.Context, head *tsdb.Head, q storage.Queryable, start, end int64) (samples int, err error) {
+// fill copies the kept samples from start to end into a head, and returns their number.
+func (b blockWriter) fill(ctx context.Context, head *tsdb.Head, start, end int64) (samples int, err error) {
 	app := head.AppenderV2(ctx)
 	pending := 0
-	err = Stream(ctx, q, start, end, func(l labels.Labels, points []promql.FPoint) error {
+	err = Stream(ctx, b.q, start, end, func(l labels.Labels, points []promql.FPoint) error {
+		points = b.keep(points)
 		var ref storage.SeriesRef
 		for _, p := range points {
 			if ref, err = app.Append(ref, l, 0, p.T, p.F, nil, nil, storage.AOptions{}); err != nil {
