@@ -155,8 +155,22 @@ func ReadRun(dir string) (Run, error) {
 
 // Changed compares the files in dir with the digests of the run. The result has a *Damaged for each top-level file or
 // directory that was changed, or in which a file was changed, removed or added. Its keys are the names of these. It is
-// empty for a run without digests.
+// empty for a run without digests. If the run was downsampled, Changed uses the digests of the downsampled metrics, and
+// ignores the removed parts.
 func (r Run) Changed(dir string) map[string]error {
+	changed := r.changed(dir)
+	if is, err := ReadReduced(dir); err == nil && is.Interval > 0 {
+		for _, part := range append([]string{TSDBDir}, is.Removed...) {
+			delete(changed, part)
+		}
+		if err := (Run{Files: is.Files, Ended: is.Time}).changed(dir)[TSDBDir]; err != nil {
+			changed[TSDBDir] = err
+		}
+	}
+	return changed
+}
+
+func (r Run) changed(dir string) map[string]error {
 	changed := map[string]error{}
 	note := func(file string, err error) {
 		top, _, _ := strings.Cut(file, "/")
@@ -170,7 +184,7 @@ func (r Run) Changed(dir string) map[string]error {
 		}
 		sum, err := digestFile(dir, file)
 		if err == nil && sum != r.Files[file] {
-			err = &Damaged{file, fmt.Errorf("it was changed after the run, because its SHA-256 differs from the one in %s", RunFile)}
+			err = &Damaged{file, errors.New("it was changed after the run, because its SHA-256 differs from the recorded value")}
 		}
 		if err != nil {
 			note(file, err)

@@ -201,7 +201,7 @@ func Pictures(ctx context.Context, dir string) (all []report.Picture, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	return report.Pictures(ctx, res, rec.Timeline, rec.Slots, rec.ScenarioText, source(rec))
+	return report.Pictures(ctx, res, rec.Timeline, rec.Slots, rec.ScenarioText, source(rec), rec.Interval)
 }
 
 // Picture returns the chart with the given name of the run in dir. It fails if there is no such chart, or if there is

@@ -10,8 +10,8 @@ import (
 
 // Past is a Recorder for finished runs. It has no targets. Set Config.Samples to the samples of the runs.
 type Past struct {
-	// Every is the longest scrape interval of the runs.
-	Every time.Duration
+	// Every returns the longest time between two samples of the runs.
+	Every func() time.Duration
 	// Kinds are the types of the metric families, by name.
 	Kinds map[string]model.MetricType
 }
@@ -26,4 +26,4 @@ func (Past) Targets() []scrape.TargetState { return nil }
 func (p Past) Types() map[string]model.MetricType { return p.Kinds }
 
 // Interval implements Recorder.
-func (p Past) Interval() time.Duration { return p.Every }
+func (p Past) Interval() time.Duration { return p.Every() }

@@ -67,7 +67,7 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 	if err != nil {
 		return answer{}, err
 	}
-	opts, err := queryOptions(r)
+	opts, err := queryOptions(r, archive.Lookback(s.c.Recorder.Interval()))
 	if err != nil {
 		return answer{}, err
 	}
@@ -261,8 +261,8 @@ func limitOf(r *http.Request) (int, error) {
 	return limit, nil
 }
 
-func queryOptions(r *http.Request) (promql.QueryOpts, error) {
-	var lookback time.Duration
+// queryOptions returns the options of a request. lookback is the default of lookback_delta.
+func queryOptions(r *http.Request, lookback time.Duration) (promql.QueryOpts, error) {
 	if text := r.FormValue("lookback_delta"); text != "" {
 		var err error
 		if lookback, err = parseDuration(text); err != nil {

@@ -25,7 +25,9 @@ type Overlaid struct {
 	Result   result.Result
 	Timeline []result.Event
 	Source   chart.Source  // recorded metrics; nil if the run has none
-	Interval time.Duration // between scrapes
+	Interval time.Duration // between samples
+	// Downsampled is true if Source has only one of the recorded samples per Interval.
+	Downsampled bool
 }
 
 // Difference is a setting, a version or a property of the host that differs between runs.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -143,13 +145,15 @@ func (o *overlay) tookIn(phase string) string {
 // notes explains the axis, and says what the runs lack.
 func (o *overlay) notes() []string {
 	text := "All runs share one time axis. Each phase begins at the same place in all runs, and has as much room as in the run in which it took longest."
-	var silent, empty []string
+	var silent, empty, coarse []string
 	for _, run := range o.runs {
 		switch {
 		case len(run.Result.Measurements.Phases) == 0:
 			empty = append(empty, run.Name)
 		case run.Source == nil:
 			silent = append(silent, run.Name)
+		case run.Downsampled:
+			coarse = append(coarse, fmt.Sprintf("%s (one sample per %s)", run.Name, model.Duration(run.Interval)))
 		}
 	}
 	if len(empty) > 0 {
@@ -157,6 +161,9 @@ func (o *overlay) notes() []string {
 	}
 	if len(silent) > 0 {
 		text += " No metrics were recorded in " + listed(silent) + "."
+	}
+	if len(coarse) > 0 {
+		text += " The metrics were downsampled in " + listed(coarse) + ", so all charts are as coarse."
 	}
 	only := map[string][]string{} // phases, by the runs that have them
 	for _, p := range o.result.Measurements.Phases {

@@ -22,7 +22,7 @@ import (
 
 func pictures(t *testing.T, r result.Result, timeline []result.Event, slots []samples.Slot, src chart.Source) []Picture {
 	t.Helper()
-	all, err := Pictures(t.Context(), r, timeline, slots, []byte("name: mine"), src)
+	all, err := Pictures(t.Context(), r, timeline, slots, []byte("name: mine"), src, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Pictures(ctx, r, nil, nil, nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := Pictures(ctx, r, nil, nil, nil, nil, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 }

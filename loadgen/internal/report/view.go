@@ -75,7 +75,7 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	p.result, p.events, p.yaml, p.src = r, timeline, string(text), src
 	p.Origin = origin(r)
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
-	p.interval = cmp.Or(s.Record.Interval.D(), DefaultInterval)
+	p.interval = cmp.Or(p.interval, s.Record.Interval.D(), DefaultInterval)
 	p.layTimeline(r, timeline, p.interval)
 	p.LookBack = chart.Format(scenario.Seconds, rateSteps*p.Grid.Step.Seconds())
 	p.layTracks(r.Recovery)

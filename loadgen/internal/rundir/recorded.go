@@ -3,6 +3,7 @@
 package rundir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +37,10 @@ type Recorded struct {
 	Slots        []samples.Slot
 	Audit        *auditsummary.Audit
 	Archive      *archive.Archive // nil if it cannot be read
+	// Interval is the time between two samples of a series. After OpenJudged, it is 0 if that is the scrape interval.
+	Interval time.Duration
+	// Downsampled is not nil if the archive has only some of the recorded samples. Verdicts must not depend on it.
+	Downsampled *result.ReducedError
 	// Foreign is an error if the scenario in the directory is not the scenario that ran. It is nil if both are the
 	// same, or if this is unknown.
 	Foreign error
@@ -51,9 +56,17 @@ type Recorded struct {
 	Signals  []result.Signal
 }
 
+// usualInterval is the default scrape interval. It is used if the scenario cannot be read.
+const usualInterval = 5 * time.Second
+
 // Open reads a run directory. It returns a usage error if dir is not a run directory, and a *result.ReducedError if the
-// run was reduced to its results.
-func Open(dir string) (*Recorded, error) {
+// run was reduced to its results or downsampled.
+func Open(dir string) (*Recorded, error) { return open(dir, false) }
+
+// OpenToShow is like Open, but also opens a downsampled run. Callers must not judge the run.
+func OpenToShow(dir string) (*Recorded, error) { return open(dir, true) }
+
+func open(dir string, show bool) (*Recorded, error) {
 	ours, err := result.IsRunDir(dir)
 	if err != nil {
 		return nil, exitcode.Usagef("%s: %w (is this the directory of a run?)", dir, err)
@@ -61,10 +74,10 @@ func Open(dir string) (*Recorded, error) {
 	if !ours {
 		return nil, exitcode.Usagef("%s: the directory contains no files of a run (is this the directory of a run?)", dir)
 	}
-	if err := result.CheckReduced(dir); err != nil {
+	rec := &Recorded{Dir: dir}
+	if err := rec.checkReduced(show); err != nil {
 		return nil, err
 	}
-	rec := &Recorded{Dir: dir}
 	rec.Run, err = result.ReadRun(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -81,6 +94,10 @@ func Open(dir string) (*Recorded, error) {
 	}
 	rec.TracesChanged = changed[result.TracesDir] != nil
 	rec.readScenario(changed[result.ScenarioFile])
+	if rec.Scenario != nil {
+		rec.Interval = cmp.Or(rec.Interval, rec.Scenario.Record.Interval.D())
+	}
+	rec.Interval = cmp.Or(rec.Interval, usualInterval)
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
 	take(rec, &rec.Timeline, changed[result.TimelineFile], timeline.Read)
 	take(rec, &rec.Slots, changed[result.PulseFile], samples.Read)
@@ -89,7 +106,7 @@ func Open(dir string) (*Recorded, error) {
 		if changed[result.TSDBDir] != nil { // Prometheus' TSDB does not validate the files that it opens
 			return nil, changed[result.TSDBDir]
 		}
-		return archive.Open(dir)
+		return rec.openArchive()
 	})
 	for _, file := range slices.Sorted(maps.Keys(changed)) {
 		if strings.HasPrefix(file, result.ReplayPrefix) || file == result.TracesDir { // no verdict depends on these
@@ -98,6 +115,23 @@ func Open(dir string) (*Recorded, error) {
 	}
 	rec.complete()
 	return rec, nil
+}
+
+// checkReduced returns an error if the run was reduced. If the run was downsampled, it returns an error unless show is set.
+func (rec *Recorded) checkReduced(show bool) error {
+	err := result.CheckReduced(rec.Dir)
+	if r, ok := errors.AsType[*result.ReducedError](err); ok && show && r.Interval > 0 {
+		rec.Downsampled, rec.Interval, err = r, r.Every(), nil
+	}
+	return err
+}
+
+func (rec *Recorded) openArchive() (*archive.Archive, error) {
+	a, err := archive.Open(rec.Dir)
+	if rec.Downsampled != nil && err == nil {
+		a.SetInterval(rec.Interval)
+	}
+	return a, err
 }
 
 // take reads a file or directory of the run into *into. If it cannot be read, or has changed since the run (changed is
@@ -293,12 +327,13 @@ func IsComparison(dir string) bool {
 
 // OpenJudged reads the directory of a judged run, to draw charts of the judged data. It takes the run and its measurements
 // from result.json. It returns an error if a file has changed since the run was judged. If the archive cannot be opened,
-// OpenJudged returns no metrics.
+// OpenJudged returns no metrics. It also opens a downsampled run.
 func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if IsComparison(dir) {
 		return nil, res, exitcode.Usagef("%s: a comparison has no charts (specify the directory of one variant)", dir)
 	}
-	if err := result.CheckReduced(dir); err != nil {
+	rec = &Recorded{Dir: dir}
+	if err := rec.checkReduced(true); err != nil {
 		return nil, res, err
 	}
 	err = result.ReadJSON(dir, result.ResultFile, &res)
@@ -308,7 +343,7 @@ func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if err != nil {
 		return nil, res, fmt.Errorf("%s: %w (`loadgen report %s` judges the run again)", dir, err, dir)
 	}
-	rec = &Recorded{Dir: dir, Run: res.Run, Measurements: res.Measurements}
+	rec.Run, rec.Measurements = res.Run, res.Measurements
 	changed := res.Run.Changed(dir)
 	for _, file := range []string{result.TimelineFile, result.PulseFile, result.TSDBDir} {
 		if err := changed[file]; err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -324,7 +359,7 @@ func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if err != nil {
 		return nil, res, fmt.Errorf("%s: %w", dir, err)
 	}
-	if archive, err := archive.Open(dir); err == nil {
+	if archive, err := rec.openArchive(); err == nil {
 		rec.Archive = archive
 	}
 	return rec, res, nil

@@ -23,15 +23,12 @@ import (
 // RunLabel is the label that distinguishes the series of different runs. Its value is the name of the run.
 const RunLabel = "run"
 
-// usualInterval is the default scrape interval. Open uses it if the scenario of the run cannot be read.
-const usualInterval = 5 * time.Second
-
 // Run is an open recorded run.
 type Run struct {
 	Dir string
 	// Start and End are the first and the last time at which all targets were scraped.
 	Start, End time.Time
-	// Interval is the time between scrapes of a target.
+	// Interval is the time between two samples of a series.
 	Interval time.Duration
 
 	rec   *rundir.Recorded
@@ -44,7 +41,7 @@ func Open(ctx context.Context, dir string) (r *Run, err error) {
 	if rundir.IsComparison(dir) {
 		return nil, exitcode.Usagef("%s contains the runs of several variants (name the subdirectory of one variant)", dir)
 	}
-	rec, err := rundir.Open(dir)
+	rec, err := rundir.OpenToShow(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +53,9 @@ func Open(ctx context.Context, dir string) (r *Run, err error) {
 	if rec.Archive == nil {
 		return nil, fmt.Errorf("%s: %w", dir, rec.ArchiveDamage())
 	}
-	r = &Run{Dir: dir, Interval: usualInterval, rec: rec}
+	r = &Run{Dir: dir, Interval: rec.Interval, rec: rec}
 	if r.Start, r.End, err = rec.Archive.Bounds(ctx); err != nil {
 		return nil, rec.Unreadable(err)
-	}
-	if rec.Scenario != nil && rec.Scenario.Record.Interval > 0 {
-		r.Interval = rec.Scenario.Record.Interval.D()
 	}
 	return r, nil
 }
@@ -79,8 +73,12 @@ func (r *Run) Raw() storage.Queryable {
 }
 
 // Replayed returns the scraped samples and the results of the recording rules and alerts that Stormglass provides. It
-// evaluates the rules only at the first call.
+// evaluates the rules only at the first call. It returns a *result.ReducedError if the run was downsampled, because
+// alerts that fired in the run could then be missing.
 func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
+	if r.rec.Downsampled != nil {
+		return nil, exitcode.Usagef("rules are not evaluated on downsampled metrics: %w", r.rec.Downsampled)
+	}
 	if r.rules == nil {
 		set, err := alerting.Shipped()
 		if err != nil {

@@ -57,12 +57,13 @@ func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 		return a, exitcode.Usagef("%s: %s (write a PromQL expression in quotes)", q.Expr, oneLine(err))
 	}
 	samples := r.Raw()
-	if readsRules(parsed) {
+	if readsRules(parsed, r.rec.Downsampled != nil) {
 		if samples, err = r.Replayed(ctx); err != nil {
 			return a, err
 		}
 	}
 	over := archive.Evaluating(samples)
+	over.SetInterval(r.Interval)
 	a = Answer{Range: q.Range, At: q.To, From: q.From}
 	if q.Range {
 		a.Series, err = over.Range(ctx, expr, q.From, q.To, q.Step)
@@ -85,12 +86,12 @@ func (r *Run) queryError(err error) error {
 }
 
 // readsRules reports whether an expression may read results of rules: ALERTS, series with a colon in their name, or
-// series of any name.
-func readsRules(expr parser.Expr) bool {
+// series of any name, unless named is set.
+func readsRules(expr parser.Expr, named bool) bool {
 	found := false
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
 		if s, ok := n.(*parser.VectorSelector); ok {
-			found = found || s.Name == "" || strings.Contains(s.Name, ":") || strings.HasPrefix(s.Name, "ALERTS")
+			found = found || s.Name == "" && !named || strings.Contains(s.Name, ":") || strings.HasPrefix(s.Name, "ALERTS")
 		}
 		return nil
 	})

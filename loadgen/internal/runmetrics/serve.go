@@ -45,13 +45,13 @@ type ServeOptions struct {
 type Served struct {
 	Name     string    `json:"run"` // the value of the label run
 	Dir      string    `json:"dir"`
-	Start    time.Time `json:"start"` // first scrape
-	End      time.Time `json:"end"`   // last scrape
-	Interval float64   `json:"scrapeIntervalSeconds"`
+	Start    time.Time `json:"start"`                 // first scrape
+	End      time.Time `json:"end"`                   // last scrape
+	Interval float64   `json:"scrapeIntervalSeconds"` // of a downsampled run, the time between two samples
 }
 
 // Serve serves recorded runs through Prometheus' query API until ctx ends, and then returns nil. It includes the
-// results of the rules that Stormglass provides. Each series has the label run.
+// results of the rules that Stormglass provides, except those of downsampled runs. Each series has the label run.
 func Serve(ctx context.Context, o ServeOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)
@@ -67,12 +67,13 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 			return err
 		}
 	}
-	samples, now := archive.Merge(all.samples...), all.latest
+	samples, now, every := archive.Merge(all.samples...), all.latest, all.interval
 	if o.Later != nil {
 		l := &later{ctx: ctx, all: &all, dirs: o.Later}
 		samples, now = l, func() time.Time { l.once.Do(l.open); return all.latest() }
+		every = func() time.Duration { l.once.Do(l.open); return all.interval() }
 	}
-	past := observe.Past{Every: all.every}
+	past := observe.Past{Every: every}
 	if past.Kinds, err = kinds(ctx, archive.Merge(all.samples...)); err != nil {
 		return err
 	}
@@ -100,9 +101,9 @@ type opened struct {
 	runs    []*Run
 	samples []storage.Queryable
 	served  []Served
-	every   time.Duration // the longest scrape interval
 	mu      sync.Mutex
-	end     time.Time // end of the latest run
+	every   time.Duration // the longest time between two samples
+	end     time.Time     // end of the latest run
 }
 
 func (o *opened) open(ctx context.Context, name, dir string) error {
@@ -111,15 +112,17 @@ func (o *opened) open(ctx context.Context, name, dir string) error {
 		return err
 	}
 	o.runs = append(o.runs, run)
-	samples, err := run.Replayed(ctx)
-	if err != nil {
-		return err
+	samples := run.Raw()
+	if run.rec.Downsampled == nil {
+		if samples, err = run.Replayed(ctx); err != nil {
+			return err
+		}
 	}
 	o.samples = append(o.samples, archive.WithLabels(samples, map[string]string{RunLabel: name}))
 	o.served = append(o.served, Served{name, dir, run.Start, run.End, run.Interval.Seconds()})
-	o.every = max(o.every, run.Interval)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.every = max(o.every, run.Interval)
 	if run.End.After(o.end) {
 		o.end = run.End
 	}
@@ -134,6 +137,12 @@ func (o *opened) latest() time.Time {
 		return time.Now()
 	}
 	return o.end
+}
+
+func (o *opened) interval() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.every
 }
 
 func (o *opened) close() error {

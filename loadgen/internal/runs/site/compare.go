@@ -68,20 +68,17 @@ func comparison(ctx context.Context, w io.Writer, all []*runs.Entry, groups []gr
 	over := make([]report.Overlaid, len(all))
 	names := shortNames(all)
 	for i, e := range all {
-		rec, err := rundir.Open(e.Dir)
+		rec, err := rundir.OpenToShow(e.Dir)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.Path, err)
 		}
 		defer func() { _ = rec.Close() }() // it was only read
-		o := report.Overlaid{Name: names[i], Link: l.run(e), Timeline: rec.Timeline, Interval: report.DefaultInterval}
+		o := report.Overlaid{Name: names[i], Link: l.run(e), Timeline: rec.Timeline, Interval: rec.Interval, Downsampled: rec.Downsampled != nil}
 		if err := result.ReadJSON(e.Dir, result.ResultFile, &o.Result); err != nil {
 			return fmt.Errorf("%s: %w", e.Path, err)
 		}
 		if rec.Archive != nil {
 			o.Source = rec.Archive
-		}
-		if rec.Scenario != nil && rec.Scenario.Record.Interval > 0 {
-			o.Interval = rec.Scenario.Record.Interval.D()
 		}
 		over[i] = o
 	}
