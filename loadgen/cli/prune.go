@@ -44,10 +44,15 @@ With --reduce, the command keeps the results, report and measurements of a run, 
 removes its metrics, traces, profiles and the files of its control plane. A reduced
 run can be compared, but 'loadgen report' cannot judge it again.
 
+With --downsample, the command keeps the metrics too, with one sample per interval and
+series. 'loadgen query', 'export', 'serve' and 'report --charts' still show them. Rules
+and gates are not evaluated on them.
+
 The command renames a directory to .pruned-NAME before it removes it. If it is
 interrupted, the next 'loadgen prune' removes the rest.`,
 		Example: `  loadgen prune runs --older-than 30d --keep 5 --dry-run
   loadgen prune runs --max-size 20GB --reduce
+  loadgen prune runs --older-than 2w --downsample 1m
   loadgen prune runs --verdict "no data" --label team=core`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -81,6 +86,7 @@ interrupted, the next 'loadgen prune' removes the rest.`,
 	flags.StringArrayVar(&labels, "label", nil, "select runs with the label `NAME=VALUE` (repeatable: all labels)")
 	commandline.Heading(flags, "Criteria")
 	flags.BoolVar(&c.Reduce, "reduce", false, "keep the results and reports of the runs, and remove the rest")
+	flags.DurationVar(&c.Downsample, "downsample", 0, "like --reduce, but keep one sample of each metric per `interval`, from 10s to 1h")
 	flags.BoolVar(&dryRun, "dry-run", false, "print what would be removed, but remove nothing")
 	output = commandline.AddOutput(cmd)
 	return cmd
@@ -89,6 +95,12 @@ interrupted, the next 'loadgen prune' removes the rest.`,
 func checkPrune(cmd *cobra.Command, c prune.Criteria) error {
 	if cmd.Flags().Changed("keep") && c.Keep < 1 {
 		return exitcode.Usagef("--keep %d is out of bounds (keep at least 1 run)", c.Keep)
+	}
+	switch changed := cmd.Flags().Changed("downsample"); {
+	case changed && c.Reduce:
+		return exitcode.Usagef("--reduce and --downsample cannot be used together (--reduce removes the metrics)")
+	case changed && (c.Downsample < 10*time.Second || c.Downsample > time.Hour):
+		return exitcode.Usagef("--downsample %s is out of bounds (from 10s to 1h between two samples)", model.Duration(c.Downsample))
 	}
 	for _, v := range c.Verdicts {
 		if !slices.Contains(prune.Verdicts(), v) {
@@ -104,34 +116,45 @@ func checkPrune(cmd *cobra.Command, c prune.Criteria) error {
 // pruned is the result of the command.
 type pruned struct {
 	DryRun  bool             `json:"dryRun"`
-	Freed   int64            `json:"freedBytes"` // with DryRun, the bytes that would be freed
+	Freed   int64            `json:"freedBytes"` // with DryRun, the bytes that would be freed, at most
 	Entries []prune.Decision `json:"entries"`
 }
 
 func (p pruned) write(w io.Writer) error {
-	said := map[prune.Action]string{prune.Remove: "removed", prune.Reduce: "reduced", prune.LeaveAlone: "left alone"}
+	said := map[prune.Action]string{prune.Remove: "removed", prune.Reduce: "reduced", prune.Downsample: "downsampled", prune.Resume: "finished", prune.LeaveAlone: "left alone"}
 	freed := "freed"
 	if p.DryRun {
-		said[prune.Remove], said[prune.Reduce], freed = "would remove", "would reduce", "would free"
+		said[prune.Remove], said[prune.Reduce], said[prune.Downsample], said[prune.Resume] = "would remove", "would reduce", "would downsample", "would finish"
+		freed = "would free"
 	}
-	count := map[prune.Action]int{}
+	count, coarse := map[prune.Action]int{}, 0
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, d := range p.Entries {
 		count[d.Action]++
 		if d.Action == prune.Keep {
+			if d.Coarse {
+				coarse++
+			}
 			continue
 		}
 		size := "-"
 		if d.Frees > 0 {
 			size = prune.Size(d.Frees)
 		}
+		if p.DryRun && (d.Action == prune.Downsample || d.Action == prune.Resume) {
+			size, freed = "at most "+size, "would free at most"
+		}
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", said[d.Action], terminal.Clean(filepath.Join(d.Folder, d.Name)), size, terminal.Clean(d.Why))
 	}
 	if err := tab.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s %s in %d of %d entries; %d kept, %d left alone\n", freed, prune.Size(p.Freed),
-		count[prune.Remove]+count[prune.Reduce], len(p.Entries), count[prune.Keep], count[prune.LeaveAlone])
+	kept := fmt.Sprintf("%d kept", count[prune.Keep])
+	if coarse > 0 {
+		kept += fmt.Sprintf(" (%d already as coarse)", coarse)
+	}
+	_, err := fmt.Fprintf(w, "%s %s in %d of %d entries; %s, %d left alone\n", freed, prune.Size(p.Freed),
+		len(p.Entries)-count[prune.Keep]-count[prune.LeaveAlone], len(p.Entries), kept, count[prune.LeaveAlone])
 	return err
 }
 

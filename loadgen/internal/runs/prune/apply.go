@@ -2,19 +2,18 @@ package prune
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
-	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // Apply carries out decisions. It changes a decision to LeaveAlone if the entry has changed since Scan. After an error
@@ -23,13 +22,13 @@ func Apply(ctx context.Context, decisions []Decision, now time.Time) error {
 	var errs []error
 	for i := range decisions {
 		d := &decisions[i]
-		if d.Action != Remove && d.Action != Reduce {
+		if d.Action == Keep || d.Action == LeaveAlone {
 			continue
 		}
 		if ctx.Err() != nil {
 			return errors.Join(append(errs, ctx.Err())...)
 		}
-		if err := apply(d, now); err != nil {
+		if err := apply(ctx, d, now); err != nil {
 			d.Action, d.Why, d.Frees = LeaveAlone, userfile.Cause(err).Error(), 0
 			errs = append(errs, exitcode.Environmentf("%s: %w (prune again to finish)", path.Join(d.Folder, d.Name), userfile.Cause(err)))
 		}
@@ -37,7 +36,7 @@ func Apply(ctx context.Context, decisions []Decision, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-func apply(d *Decision, now time.Time) error {
+func apply(ctx context.Context, d *Decision, now time.Time) error {
 	root, err := os.OpenRoot(d.Folder)
 	if err != nil {
 		return err
@@ -54,19 +53,47 @@ func apply(d *Decision, now time.Time) error {
 	case busy:
 		d.Action, d.Why, d.Frees = LeaveAlone, "it is active: a process uses it", 0
 		return nil
-	case again.Alone != "" || again.Kind != d.Kind || !again.Started.Equal(d.Started) || !slices.Equal(again.dirs, d.dirs):
+	case again.Alone != "" || again.Kind != d.Kind || !again.Started.Equal(d.Started) || !slices.Equal(again.dirs, d.dirs) || !slices.Equal(again.runs, d.runs):
 		d.Action, d.Why, d.Frees = LeaveAlone, "it has changed during the prune", 0
 		return nil
 	}
 	if d.Action == Remove {
 		return remove(root, d.Name, d.Kind)
 	}
-	for _, dir := range d.runs {
-		if err := reduce(root, dir, now); err != nil {
+	changed := false
+	for _, r := range d.runs {
+		done, err := d.reduce(ctx, run{root, r.dir, filepath.Join(d.Folder, r.dir)}, r, now)
+		switch {
+		case exitcode.Of(err) == exitcode.NoData:
+			d.Action, d.Why, d.Frees = LeaveAlone, "its metrics cannot be downsampled: "+err.Error(), 0
+			return nil
+		case err != nil:
 			return err
 		}
+		changed = changed || done
 	}
-	return nil
+	if d.Action == Reduce {
+		return nil
+	}
+	left, err := size(root, d.Name)
+	if d.Frees = max(0, d.Bytes-left); !changed {
+		*d = done(d.Found, d.interval)
+	}
+	return err
+}
+
+// reduce reduces one run of a unit. It returns false if there was nothing to do.
+func (d *Decision) reduce(ctx context.Context, in run, r reducible, now time.Time) (bool, error) {
+	if r.unfinished {
+		if err := in.resume(); err != nil {
+			return false, err
+		}
+	}
+	if d.Action == Resume || !r.canBe(d.interval) {
+		return r.unfinished, nil
+	}
+	changed, err := in.reduce(ctx, d.interval, now)
+	return changed || r.unfinished, err
 }
 
 // remove removes a directory. It first renames the directory, so that an interruption leaves no part that looks like a
@@ -79,35 +106,6 @@ func remove(root *os.Root, name string, kind Kind) error {
 		return err
 	}
 	return root.RemoveAll(rest)
-}
-
-// reduce removes the heavy parts of a run. It first records their names, so that an interruption leaves no run whose
-// parts seem to be lost.
-func reduce(root *os.Root, dir string, now time.Time) error {
-	r := result.Reduced{Schema: result.ReducedSchema, Time: now.UTC().Truncate(time.Second)}
-	for _, part := range heavy() {
-		if _, err := root.Lstat(path.Join(dir, part)); err == nil {
-			r.Removed = append(r.Removed, part)
-		}
-	}
-	if data, err := root.ReadFile(path.Join(dir, result.ReducedFile)); err == nil {
-		var before result.Reduced
-		if json.Unmarshal(data, &before) == nil { // an interrupted prune
-			r.Removed = slices.Compact(slices.Sorted(slices.Values(append(r.Removed, before.Removed...))))
-		}
-	}
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", result.ReducedFile, err)
-	}
-	temp := path.Join(dir, "."+result.ReducedFile+"-0")
-	err = errors.Join(root.WriteFile(temp, append(data, '\n'), 0o600), root.Rename(temp, path.Join(dir, result.ReducedFile)))
-	for _, part := range heavy() {
-		if err == nil {
-			err = root.RemoveAll(path.Join(dir, part))
-		}
-	}
-	return err
 }
 
 // lock locks directories until unlock is called. busy is true if another process has locked one of them.

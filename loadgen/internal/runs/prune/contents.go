@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -19,6 +20,9 @@ const (
 	scrapeDir  = "prometheus"
 )
 
+// newDir is the directory of the downsampled metrics until they replace the metrics of the run.
+const newDir = ".downsampled"
+
 // heavy returns the parts of a run that reducing removes.
 func heavy() []string {
 	return []string{result.TSDBDir, result.TracesDir, result.ProfileDir, planeDir}
@@ -27,14 +31,42 @@ func heavy() []string {
 // contents describes the files of a unit. Paths are relative to the folder.
 type contents struct {
 	dirs     []string // directories that an active process locks
-	runs     []string // directories of the runs that can be reduced
+	runs     []reducible
 	planes   []string // directories of control planes
 	variants []string // names of the variants of a comparison
 	foreign  []string // files that no run writes
 	measured bool     // the unit has more than the results of a run
 	left     bool     // a run lists objects in a user's cluster
 
-	bytes, heavy int64
+	bytes int64
+}
+
+// reducible is a run that can be reduced.
+type reducible struct {
+	dir           string
+	metrics, rest int64         // bytes of the metrics, and of the other parts that reducing removes
+	interval      time.Duration // time between two samples if the run was downsampled
+	unfinished    bool          // a prune was interrupted while it downsampled the run
+}
+
+// canBe reports whether the run can be reduced or, if the interval is not 0, downsampled to the interval.
+func (r reducible) canBe(interval time.Duration) bool {
+	return interval == 0 || r.metrics > 0 && r.interval < interval
+}
+
+// frees returns the maximum number of bytes that downsampling to the interval frees. With interval 0, it returns the bytes
+// that reducing frees.
+func (c contents) frees(interval time.Duration) (bytes int64) {
+	for _, r := range c.runs {
+		if r.canBe(interval) {
+			bytes += r.metrics + r.rest
+		}
+	}
+	return bytes
+}
+
+func (c contents) unfinished() bool {
+	return slices.ContainsFunc(c.runs, func(r reducible) bool { return r.unfinished })
 }
 
 // contentsOf reads the names and sizes of all files of a unit.
@@ -100,7 +132,12 @@ func (w *walker) run(dir string) error {
 	at := filepath.Join(w.folder, dir)
 	run, err := result.ReadRun(at)
 	ours := wrote{Run: run, whole: err == nil && !run.Ended.IsZero()}
-	judged, light := false, w.heavy
+	if ours.reduced, err = result.ReadReduced(at); err != nil {
+		return err
+	}
+	_, err = w.root.Lstat(path.Join(dir, newDir))
+	ours.unfinished = err == nil
+	found, judged := reducible{dir: dir, interval: ours.reduced.Every(), unfinished: ours.unfinished}, false
 	err = fs.WalkDir(w.root.FS(), dir, func(name string, e fs.DirEntry, err error) error {
 		rel := strings.TrimPrefix(name, dir+"/")
 		if err != nil || name == dir {
@@ -120,18 +157,19 @@ func (w *walker) run(dir string) error {
 		}
 		size := w.bytes
 		err = w.file(name, e, ours.has(top, rel, e.IsDir()))
-		if slices.Contains(heavy(), top) {
-			w.heavy += w.bytes - size
+		switch {
+		case top == result.TSDBDir || top == newDir:
+			found.metrics += w.bytes - size
+		case slices.Contains(heavy(), top):
+			found.rest += w.bytes - size
 		}
 		if rel == result.CreatedFile && w.bytes > size {
 			w.left = true
 		}
 		return err
 	})
-	if !judged {
-		w.heavy = light
-	} else if w.heavy > light {
-		w.runs = append(w.runs, dir)
+	if found.unfinished || judged && found.metrics+found.rest > 0 {
+		w.runs = append(w.runs, found)
 	}
 	return err
 }
@@ -154,7 +192,9 @@ func (w *walker) file(name string, e fs.DirEntry, ours bool) error {
 // wrote knows the files that a run wrote.
 type wrote struct {
 	result.Run
-	whole bool // Run lists all files
+	reduced    result.Reduced
+	whole      bool // Run lists all files
+	unfinished bool // the metrics may be older than those that reduced lists
 }
 
 // has reports whether the run wrote the file rel. top is the first part of rel.
@@ -165,13 +205,13 @@ func (r wrote) has(top, rel string, isDir bool) bool {
 		result.CreatedFile, result.ResultFile, result.JUnitFile, result.HTMLFile, result.ReducedFile:
 		return !isDir
 	case result.TSDBDir, result.TracesDir:
-		_, listed := r.Files[rel]
+		listed := r.Files[rel] != "" || r.reduced.Files[rel] != "" || r.unfinished
 		return (isDir || rel != top) && known(listed)
 	case result.ProfileDir:
 		return known(slices.ContainsFunc(r.Profiles, func(p result.Profile) bool { return p.File == rel }))
 	case result.HookDir:
 		return known(slices.ContainsFunc(r.Hooks, func(h result.Hook) bool { return h.Output == rel }))
-	case planeDir, workersDir, scrapeDir:
+	case planeDir, workersDir, scrapeDir, newDir:
 		return isDir || rel != top
 	}
 	_, listed := r.Files[rel]

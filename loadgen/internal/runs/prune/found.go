@@ -51,7 +51,6 @@ type Found struct {
 	Verdicts []string          `json:"verdicts,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Bytes    int64             `json:"bytes"`
-	Heavy    int64             `json:"-"` // bytes that reducing frees
 	Alone    string            `json:"-"` // why the entry must be left alone, or ""
 
 	contents
@@ -189,7 +188,7 @@ func (f *Found) read(root *os.Root) error {
 	if f.contents, err = contentsOf(root, *f); err != nil {
 		return fmt.Errorf("cannot be read: %w", err)
 	}
-	f.Bytes, f.Heavy = f.contents.bytes, f.contents.heavy
+	f.Bytes = f.contents.bytes
 	switch {
 	case len(f.foreign) > 0:
 		return fmt.Errorf("it has files that a run does not write, such as %s", f.foreign[0])

@@ -25,6 +25,8 @@ type Criteria struct {
 	Verdicts  []string          // the unit has one of these verdicts; nil: any
 	Labels    map[string]string // the unit has all these labels
 	Reduce    bool              // reduce the runs to their results instead of removing them
+	// Downsample is the interval to which the metrics of the runs are downsampled instead. 0: not.
+	Downsample time.Duration
 }
 
 // Empty reports whether no criterion is set.
@@ -39,6 +41,8 @@ type Action string
 const (
 	Remove     Action = "remove"
 	Reduce     Action = "reduce"
+	Downsample Action = "downsample"
+	Resume     Action = "resume" // finish or undo what an interrupted prune began
 	Keep       Action = "keep"
 	LeaveAlone Action = "leave alone" // the entry is not a run, or must not be removed now
 )
@@ -48,7 +52,10 @@ type Decision struct {
 	Found
 	Action Action `json:"action"`
 	Why    string `json:"why"`
-	Frees  int64  `json:"freesBytes"` // bytes that the action frees
+	Frees  int64  `json:"freesBytes"` // bytes that the action frees; before Apply, at most these if it is Downsample or Resume
+	Coarse bool   `json:"-"`          // the entry is kept because its metrics are already as coarse
+
+	interval time.Duration // of Downsample
 }
 
 // Plan decides about the entries of the folders. It first finishes what an interrupted prune left, then takes the oldest
@@ -72,8 +79,12 @@ func Plan(all []Found, c Criteria, now time.Time) []Decision {
 		}
 	}
 	for i := range decisions {
-		if d := &decisions[i]; d.Action == p.action() && d.Kind != Rest {
+		d := &decisions[i]
+		if d.Action == p.action() && d.Kind != Rest {
 			p.finish(d)
+		}
+		if d.Action == Keep && d.unfinished() {
+			*d = Decision{Found: d.Found, Action: Resume, Why: "an interrupted prune left it", Frees: d.frees(0)}
 		}
 	}
 	return decisions
@@ -87,8 +98,11 @@ type planner struct {
 }
 
 func (p *planner) action() Action {
-	if p.Reduce {
+	switch {
+	case p.Reduce:
 		return Reduce
+	case p.Downsample > 0:
+		return Downsample
 	}
 	return Remove
 }
@@ -107,17 +121,17 @@ func (p *planner) start(f Found) Decision {
 		return kept(f, "not older than "+age(p.OlderThan))
 	case len(p.Verdicts) > 0 && !slices.ContainsFunc(p.Verdicts, func(v string) bool { return slices.Contains(f.Verdicts, v) }):
 		return kept(f, "verdict "+strings.Join(f.Verdicts, ", "))
-	case p.Reduce && f.Heavy == 0:
-		return kept(f, "nothing to reduce")
+	case p.action() != Remove && f.frees(p.Downsample) == 0:
+		return done(f, p.Downsample)
 	}
 	for name, value := range p.Labels {
 		if f.Labels[name] != value {
 			return kept(f, "does not have the label "+name+"="+value)
 		}
 	}
-	d := Decision{Found: f, Action: p.action(), Frees: f.Bytes}
-	if p.Reduce {
-		d.Frees = f.Heavy
+	d := Decision{Found: f, Action: p.action(), Frees: f.Bytes, interval: p.Downsample}
+	if d.Action != Remove {
+		d.Frees = f.frees(p.Downsample)
 	}
 	return d
 }
@@ -150,6 +164,14 @@ func (p *planner) finish(d *Decision) {
 }
 
 func kept(f Found, why string) Decision { return Decision{Found: f, Action: Keep, Why: why} }
+
+// done keeps a unit that was not judged or was already reduced. If the interval is not 0, its metrics may be as coarse.
+func done(f Found, interval time.Duration) Decision {
+	if interval == 0 || len(f.runs) == 0 {
+		return kept(f, "nothing to reduce")
+	}
+	return Decision{Found: f, Action: Keep, Why: "its metrics already have at most one sample per " + age(interval), Coarse: true}
+}
 
 // Size formats a number of bytes, such as 1.5 GB.
 func Size(bytes int64) string { return chart.Format(scenario.Size, float64(bytes)) }

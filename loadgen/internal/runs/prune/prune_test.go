@@ -28,8 +28,8 @@ const day = 24 * time.Hour
 func TestPlan(t *testing.T) {
 	unit := func(name, scenario string, days, bytes int, verdict result.Verdict, labels map[string]string) Found {
 		return Found{
-			Folder: "runs", Name: name, Kind: Run, Scenario: scenario, Started: now.Add(-time.Duration(days) * day), Bytes: int64(bytes), Heavy: int64(bytes) - 1,
-			Verdicts: []string{string(verdict)}, Labels: labels,
+			Folder: "runs", Name: name, Kind: Run, Scenario: scenario, Started: now.Add(-time.Duration(days) * day), Bytes: int64(bytes),
+			Verdicts: []string{string(verdict)}, Labels: labels, contents: contents{runs: []reducible{{metrics: int64(bytes) - 1}}},
 		}
 	}
 	all := []Found{
@@ -56,6 +56,7 @@ func TestPlan(t *testing.T) {
 		"label":                {Criteria{Labels: map[string]string{"team": "core"}}, []string{"old", "failed"}},
 		"labels":               {Criteria{Labels: map[string]string{"team": "core", "a": "b"}}, []string{"failed"}},
 		"reduce to a size":     {Criteria{Reduce: true, MaxSize: 402}, []string{"oldest"}},
+		"downsample to a size": {Criteria{Downsample: time.Minute, MaxSize: 402}, []string{"oldest"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -63,7 +64,7 @@ func TestPlan(t *testing.T) {
 				switch {
 				case d.Why == "":
 					t.Errorf("%s: %s without a reason", d.Name, d.Action)
-				case d.Action == Remove && !c.Reduce || d.Action == Reduce && c.Reduce:
+				case d.Action == (&planner{Criteria: c.Criteria}).action():
 					got = append(got, d.Name)
 				case d.Frees != 0:
 					t.Errorf("%s: %s, but frees %d bytes", d.Name, d.Action, d.Frees)
@@ -254,12 +255,8 @@ func TestFoldersOfRunsOnly(t *testing.T) {
 // A reduced run keeps its results, and cannot be judged again. A reduction that was interrupted is finished.
 func TestReduce(t *testing.T) {
 	f := folder{t, t.TempDir()}
-	archivetest.Must(t, os.CopyFS(filepath.Join(f.dir, "sound"), os.DirFS(archivetest.SoundRun(t))))
+	dir := f.sound("sound")
 	f.run("unjudged")
-	dir := filepath.Join(f.dir, "sound")
-	if _, err := judge.Judge(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
 	before, err := os.ReadFile(filepath.Join(dir, result.ResultFile))
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +284,7 @@ func TestReduce(t *testing.T) {
 		t.Errorf("the metrics remain: %v", err)
 	}
 	_, err = judge.Judge(t.Context(), dir)
-	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "the run was reduced to its results on 2026-11-30: `loadgen prune --reduce` removed tsdb") {
+	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "the run was reduced to its results on 2026-11-30: `loadgen prune --reduce` removed controlplane, tsdb") {
 		t.Errorf("judge again: %v", err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, result.ResultFile)); err != nil || string(after) != string(before) {
