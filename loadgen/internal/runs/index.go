@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -285,7 +286,7 @@ func (e *Entry) OpenFile(name string) (*os.File, error) {
 		return nil, userfile.Cause(err)
 	}
 	defer root.Close()
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not block if the file is a pipe
 	if err != nil {
 		return nil, userfile.Cause(err)
 	}

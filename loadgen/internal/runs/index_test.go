@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/runs"
@@ -124,6 +125,9 @@ func TestIndexOfHostileFiles(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "c", result.HTMLFile)); err != nil {
 		t.Fatal(err)
 	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "b", result.HTMLFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	_, s := scan(t, dir)
 	for _, e := range s.Entries {
 		if text := e.SearchText(); strings.ContainsAny(text, "\x1b\x00") || len(text) > 100_000 {
@@ -131,7 +135,7 @@ func TestIndexOfHostileFiles(t *testing.T) {
 		}
 		if f, err := e.OpenFile(result.HTMLFile); err == nil {
 			f.Close()
-			t.Errorf("%s: a link that leaves the directory was opened", e.Path)
+			t.Errorf("%s: a pipe, or a link that leaves the directory, was opened", e.Path)
 		}
 	}
 	if len(s.Entries) != 3 {
