@@ -261,6 +261,18 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// Each scenario and variant has its own file of a length that file systems permit.
+func TestTrendFilesAreDistinct(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range [][2]string{{"ci-gate", ""}, {"ci", "gate"}, {"CI-gate", ""}, {"-ci-gate", ""}, {"ci-gate", "!"}, {strings.Repeat("x", 300), ""}, {strings.Repeat("x", 301), ""}} {
+		file := trendFile(name[0], name[1])
+		if seen[file] || len(file) > 200 {
+			t.Errorf("file of %q: %s", name, file)
+		}
+		seen[file] = true
+	}
+}
+
 // The list of 5,000 runs has a page of rows, links to older runs, and bounded memory.
 func TestListOfManyRuns(t *testing.T) {
 	dir := t.TempDir()

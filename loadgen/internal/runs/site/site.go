@@ -91,12 +91,14 @@ func query(pairs ...string) string {
 	return "?" + v.Encode()
 }
 
+// longestSlug is the maximum number of characters of a name in the name of a file.
+const longestSlug = 100
+
 // trendFile returns the name of the file with the trends of a scenario and a variant.
 func trendFile(scenario, variant string) string {
-	name := strings.Trim(scenario+"-"+variant, "-")
-	slug := chart.Slug(name)
-	if slug != name { // several names have the same slug
-		slug += fmt.Sprintf("-%.3x", sha256.Sum256([]byte(scenario+"\x00"+variant)))
+	slug := chart.Slug(scenario + "-" + variant)
+	if slug != scenario || variant != "" || len(slug) > longestSlug { // several names have the same slug
+		slug = fmt.Sprintf("%s-%.3x", slug[:min(len(slug), longestSlug)], sha256.Sum256([]byte(scenario+"\x00"+variant)))
 	}
 	return "trend-" + slug + ".html"
 }
