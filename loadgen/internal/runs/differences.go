@@ -3,8 +3,8 @@ package runs
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -82,9 +82,14 @@ func (e *Entry) facts() map[string]string {
 
 // fields returns the fields of the run's scenario, by path. It returns nil if the scenario cannot be read.
 func (e *Entry) fields() map[string]string {
-	text, err := userfile.Read(filepath.Join(e.Dir, result.ScenarioFile), userfile.Text)
+	f, err := e.OpenFile(result.ScenarioFile) // a link could lead to any file of this machine
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, userfile.Text+1))
 	var node any
-	if err != nil || yaml.Unmarshal(text, &node) != nil {
+	if err != nil || len(text) > userfile.Text || yaml.Unmarshal(text, &node) != nil {
 		return nil
 	}
 	into := map[string]string{}

@@ -1,6 +1,8 @@
 package runs_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,6 +174,21 @@ func TestTrendNamesTheChange(t *testing.T) {
 	}
 	differs := runs.Differences(all[18:20])
 	if len(differs) != 1 || differs[0].Name != "scenario: controlPlane.webhookDelay" || !slices.Equal(differs[0].Values, []string{"10ms", "25ms"}) {
+		t.Errorf("differences: %+v", differs)
+	}
+}
+
+// A scenario that is a link shows nothing of the file to which it leads.
+func TestDifferencesKeepToTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	all := runstest.Write(t, filepath.Join(dir, "runs"), 2, 1, nil)
+	put(t, dir, "kubeconfig", "token: secret")
+	link := filepath.Join(all[1], result.ScenarioFile)
+	if err := errors.Join(os.Remove(link), os.Symlink(filepath.Join(dir, "kubeconfig"), link)); err != nil {
+		t.Fatal(err)
+	}
+	_, s := scan(t, dir)
+	if differs := runs.Differences(s.Entries); strings.Contains(fmt.Sprint(differs), "secret") {
 		t.Errorf("differences: %+v", differs)
 	}
 }
