@@ -100,13 +100,16 @@ func (e *Entry) fields() map[string]string {
 	return into
 }
 
-// mostFields is the maximum number of fields that Flatten adds.
-const mostFields = 10_000
+// Bounds of Flatten: the maximum number of fields that it adds, and the maximum length of their paths.
+const (
+	mostFields = 10_000
+	mostPath   = 1000
+)
 
 // Flatten adds each leaf of a YAML document to `into`, by its path below path. Items of a list have the value of their
 // field `name` in the path, or their number. A path that ends with a space is a prefix.
 func Flatten(into map[string]string, path string, v any) {
-	if len(into) >= mostFields {
+	if len(into) >= mostFields || len(path) > mostPath {
 		return
 	}
 	at := func(name string) string {

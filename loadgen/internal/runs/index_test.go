@@ -193,6 +193,19 @@ func TestDifferencesKeepToTheDirectory(t *testing.T) {
 	}
 }
 
+// Fields at a great depth do not fill the memory with their paths.
+func TestFlattenIsBounded(t *testing.T) {
+	node := any(slices.Repeat([]any{1}, 100))
+	for range 1000 {
+		node = map[string]any{strings.Repeat("k", 100): node}
+	}
+	into := map[string]string{}
+	runs.Flatten(into, "deep", map[string]any{"a": 1, "b": node})
+	if len(into) != 1 || into["deep.a"] != "1" {
+		t.Errorf("%d fields, want 1", len(into))
+	}
+}
+
 // BenchmarkScan reads a folder with 5,000 runs.
 func BenchmarkScan(b *testing.B) {
 	dir := b.TempDir()
