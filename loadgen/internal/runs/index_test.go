@@ -206,6 +206,22 @@ func TestFlattenIsBounded(t *testing.T) {
 	}
 }
 
+// Runs whose gates all have different names make a trend of limited size.
+func TestTrendIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	runstest.Write(t, dir, 5, 1, func(i int, r *result.Result, _ *string) {
+		for j := range 100 {
+			gate := r.Gates[0]
+			gate.Name = fmt.Sprint(i, "-", j)
+			r.Gates = append(r.Gates, gate)
+		}
+	})
+	_, s := scan(t, dir)
+	if n := len(runs.Trend(s.Entries).Figures); n != 200 {
+		t.Errorf("%d metrics, want 200", n)
+	}
+}
+
 // BenchmarkScan reads a folder with 5,000 runs.
 func BenchmarkScan(b *testing.B) {
 	dir := b.TempDir()
