@@ -175,6 +175,15 @@ func TestTrendPage(t *testing.T) {
 	}
 }
 
+// The largest values of a gate have positions in the chart.
+func TestTrendOfLargeValues(t *testing.T) {
+	dir := t.TempDir()
+	runstest.Write(t, dir, 2, 1, func(_ int, r *result.Result, _ *string) { r.Gates[0].Value = new(1e308) })
+	if _, page := get(t, serve(t, dir).URL+"/trend"); strings.Contains(page, "Inf") {
+		t.Error("a position in the chart is infinite")
+	}
+}
+
 // worse makes the gate mutating-latency worse from run 19 on.
 func worse(i int, r *result.Result, scenario *string) {
 	if i >= 19 {

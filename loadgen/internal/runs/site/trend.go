@@ -233,7 +233,7 @@ func (g group) chart(f result.TrendFigure, l links) document.Figure {
 	}
 	add := func(s document.Shape) { figure.Drawing.Shapes = append(figure.Drawing.Shapes, s) }
 	x := func(run float64) float64 { return width * (run + 0.5) / float64(len(g.all)) }
-	y := func(v float64) float64 { return height - (height-2)*v/max(most, 1e-300) }
+	y := func(v float64) float64 { return height - (height-2)*(v/max(most, 1e-300)) } // in this order, because values may be close to the maximum
 	add(document.Shape{Class: "zero", Y: height, X2: width, Y2: height})
 	for _, c := range f.Changes {
 		at := x(float64(c.Run) - 0.5)
