@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,12 +86,9 @@ type writer struct {
 
 func (w *writer) all(s runs.Snapshot) (p Published, err error) {
 	groups := groupsOf(s.Entries, 2)
-	l := links{static: true}
-	if over := comparable(s.Entries); over != nil {
-		l.compare = "compare.html"
-		if err := w.write(l.compare, func(to io.Writer) error { return comparison(w.ctx, to, over, groups, l) }); err != nil {
-			return p, err
-		}
+	l, err := w.comparison(comparable(s.Entries), groups)
+	if err != nil {
+		return p, err
 	}
 	for _, e := range s.Entries {
 		if err := w.copyRun(e, groups, l); err != nil {
@@ -107,6 +105,24 @@ func (w *writer) all(s runs.Snapshot) (p Published, err error) {
 		return p, err
 	}
 	return Published{Runs: len(s.Entries), Bytes: w.bytes, Notes: w.notes}, w.ctx.Err()
+}
+
+// comparison writes the page of runs over each other, if there are any and they can be read. It returns the links of all
+// pages.
+func (w *writer) comparison(over []*runs.Entry, groups []group) (links, error) {
+	without, with := links{static: true}, links{static: true, compare: "compare.html"}
+	if over == nil {
+		return without, nil
+	}
+	var page bytes.Buffer
+	if err := comparison(w.ctx, &page, over, groups, with); err != nil {
+		w.notes = append(w.notes, with.compare+" was not written: "+err.Error())
+		return without, w.ctx.Err()
+	}
+	return with, w.write(with.compare, func(to io.Writer) error {
+		_, err := page.WriteTo(to)
+		return err
+	})
 }
 
 // comparable returns the runs that a static site shows over each other, the oldest first: all runs, if they are two to

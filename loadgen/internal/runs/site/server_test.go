@@ -270,6 +270,28 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// Publish writes the other pages if a run cannot be shown over the others, and says so.
+func TestPublishWithADamagedRun(t *testing.T) {
+	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "site")
+	runstest.Write(t, dir, 2, 1, func(i int, r *result.Result, _ *string) {
+		if i == 1 {
+			r.Schema = "unknown"
+		}
+	})
+	index, err := runs.Open([]string{dir}, []string{""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Publish(t.Context(), index, out)
+	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "compare.html was not written") {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	page, err := os.ReadFile(filepath.Join(out, "index.html"))
+	if err != nil || strings.Contains(string(page), "compare.html") {
+		t.Errorf("the list leads to a page that is missing, or %v", err)
+	}
+}
+
 // Each scenario and variant has its own file of a length that file systems permit.
 func TestTrendFilesAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
