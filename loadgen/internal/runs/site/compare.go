@@ -50,12 +50,8 @@ func (s *Server) serveComparison(w http.ResponseWriter, r *http.Request) {
 		notFound(w, why)
 		return
 	}
-	if !s.begin(r) {
-		return
-	}
-	defer s.end()
 	var b bytes.Buffer
-	if err := comparison(r.Context(), &b, all, groups, links{}); err != nil {
+	if err := s.alone(r, func() error { return comparison(r.Context(), &b, all, groups, links{}) }); err != nil {
 		http.Error(w, "the runs cannot be read: "+err.Error(), http.StatusInternalServerError)
 		return
 	}

@@ -250,27 +250,13 @@ const refresh = "10"
 
 // serveActive sends the report so far of an active run or, if the run has recorded too little, the page of the entry.
 func (s *Server) serveActive(w http.ResponseWriter, r *http.Request, e *runs.Entry, groups []group) {
-	if !s.begin(r) {
-		return
-	}
-	defer s.end()
 	w.Header().Set("Refresh", refresh)
-	a, err := archive.Open(e.Dir) // a copy of what is recorded so far
+	var page []byte
+	err := s.alone(r, func() (err error) { page, err = reportSoFar(r.Context(), e); return err })
+	if err == nil {
+		page, err = links{}.withLinks(bytes.NewReader(page), e, groups)
+	}
 	if err != nil {
-		write(w, entryPage(e, groups))
-		return
-	}
-	defer func() { _ = a.Close() }() // it was only read
-	headline := "No phase is in progress."
-	if e.State != "" {
-		headline = "Phase " + e.State + " is in progress."
-	}
-	page, err := web.Page(r.Context(), e.Dir, e.Scenario, a, report.Live{Word: "running", Headline: headline + " The gates are judged at the end.", Remote: true})
-	if err != nil {
-		write(w, entryPage(e, groups))
-		return
-	}
-	if page, err = (links{}).withLinks(bytes.NewReader(page), e, groups); err != nil {
 		write(w, entryPage(e, groups))
 		return
 	}
@@ -279,17 +265,30 @@ func (s *Server) serveActive(w http.ResponseWriter, r *http.Request, e *runs.Ent
 	_, _ = w.Write(page) // an error means that the browser has disconnected
 }
 
-// begin waits until no other page that reads metrics is being made. It returns false if the browser disconnects.
-func (s *Server) begin(r *http.Request) bool {
-	select {
-	case s.reading <- struct{}{}:
-		return true
-	case <-r.Context().Done():
-		return false
+func reportSoFar(ctx context.Context, e *runs.Entry) ([]byte, error) {
+	a, err := archive.Open(e.Dir) // a copy of what is recorded so far
+	if err != nil {
+		return nil, err
 	}
+	defer func() { _ = a.Close() }() // it was only read
+	headline := "No phase is in progress."
+	if e.State != "" {
+		headline = "Phase " + e.State + " is in progress."
+	}
+	return web.Page(ctx, e.Dir, e.Scenario, a, report.Live{Word: "running", Headline: headline + " The gates are judged at the end.", Remote: true})
 }
 
-func (s *Server) end() { <-s.reading }
+// alone calls make when no other page that reads metrics is being made. It does not wait after the browser disconnects.
+// Send the page after alone has returned, because a slow browser must not block others.
+func (s *Server) alone(r *http.Request, make func() error) error {
+	select {
+	case s.reading <- struct{}{}:
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+	defer func() { <-s.reading }()
+	return make()
+}
 
 // entryPage returns the page of an entry without a report: an active, killed or damaged run.
 func entryPage(e *runs.Entry, groups []group) document.Document {

@@ -240,6 +240,40 @@ func TestListIsSentOnce(t *testing.T) {
 	}
 }
 
+// stalled is the response of a browser that reads nothing.
+type stalled struct {
+	httptest.ResponseRecorder
+	sent func()
+}
+
+func (w *stalled) Write([]byte) (int, error) {
+	w.sent()
+	return 0, io.ErrClosedPipe
+}
+
+// A browser that does not read a comparison does not block the comparisons of others.
+func TestSlowBrowserBlocksNoOther(t *testing.T) {
+	dir := t.TempDir()
+	all := runstest.Write(t, dir, 2, 1, nil)
+	index, err := runs.Open([]string{dir}, []string{""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index.Scan(t.Context())
+	server := NewServer(t.Context(), index)
+	r := httptest.NewRequest("GET", "/compare?run="+filepath.Base(all[0])+"&run="+filepath.Base(all[1]), nil)
+	sent := false
+	server.ServeHTTP(&stalled{*httptest.NewRecorder(), func() {
+		sent = true
+		if len(server.reading) > 0 {
+			t.Error("other comparisons wait until the browser has read this one")
+		}
+	}}, r)
+	if !sent {
+		t.Error("no page was sent")
+	}
+}
+
 // Publish writes all pages and reports, and nothing if it fails.
 func TestPublish(t *testing.T) {
 	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "new", "site")
