@@ -123,7 +123,9 @@ func viewOf(r *http.Request) view {
 	}}
 }
 
-func write(w http.ResponseWriter, d document.Document) {
+func write(w http.ResponseWriter, d document.Document) { writeWith(w, http.StatusOK, d) }
+
+func writeWith(w http.ResponseWriter, status int, d document.Document) {
 	var b bytes.Buffer
 	if err := document.Write(&b, d); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -131,6 +133,7 @@ func write(w http.ResponseWriter, d document.Document) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", d.Policy())
+	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // an error means that the browser has disconnected
 }
 
@@ -168,8 +171,7 @@ func notFound(w http.ResponseWriter, why string) {
 	d := links{}.newDocument("Not found")
 	d.Links = []document.Link{{Text: "All runs", To: "./"}}
 	d.Lead = []string{why}
-	w.WriteHeader(http.StatusNotFound)
-	write(w, d)
+	writeWith(w, http.StatusNotFound, d)
 }
 
 func (s *Server) serveTrend(w http.ResponseWriter, r *http.Request) {

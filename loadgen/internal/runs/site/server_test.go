@@ -97,6 +97,9 @@ func TestServerKeepsToTheFolder(t *testing.T) {
 		if answer.StatusCode != want || strings.Contains(text, "secret") {
 			t.Errorf("%s: %d, want %d\n%s", path, answer.StatusCode, want, text)
 		}
+		if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") && answer.Header.Get("Content-Security-Policy") == "" {
+			t.Errorf("%s has no content security policy", path)
+		}
 	}
 	for _, method := range []string{"POST", "PUT", "DELETE"} {
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/", nil)
