@@ -67,7 +67,8 @@ func (e *Entry) SearchText() string {
 }
 
 // Select returns the entries that a filter selects.
-func (f Filter) Select(all []*Entry) (selected []*Entry) {
+func (f Filter) Select(all []*Entry) []*Entry {
+	selected := []*Entry{} // in JSON, a list without entries is [], not null
 	for _, e := range all {
 		if f.Matches(e) {
 			selected = append(selected, e)

@@ -141,6 +141,9 @@ func TestServerEscapesTexts(t *testing.T) {
 	if err := json.Unmarshal([]byte(list), &entries); err != nil || len(entries) != 2 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}
+	if _, none := get(t, server.URL+"/runs.json?text=nothing"); none != "[]\n" {
+		t.Errorf("a list without entries: %q", none)
+	}
 	answer, _ := get(t, server.URL+"/"+links{}.file(&entries[0], result.HTMLFile))
 	if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "sandbox allow-scripts") || strings.Contains(policy, "allow-same-origin") {
 		t.Errorf("policy of a report: %q", policy)
