@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ import (
 type Server struct {
 	index *runs.Index
 	mux   *http.ServeMux
+	id    string // differs from the IDs of earlier servers at the same address
 
 	reading chan struct{} // limits the number of pages that are made from metrics at once
 
@@ -38,7 +40,7 @@ type Server struct {
 
 // NewServer returns a server of the pages of an index. Until ctx ends, it reads the index in the background.
 func NewServer(ctx context.Context, index *runs.Index) *Server {
-	s := &Server{index: index, mux: http.NewServeMux(), reading: make(chan struct{}, 1), version: -1}
+	s := &Server{index: index, mux: http.NewServeMux(), id: rand.Text(), reading: make(chan struct{}, 1), version: -1}
 	s.mux.HandleFunc("GET /{$}", s.serveList)
 	s.mux.HandleFunc("GET /runs.json", s.serveJSON)
 	s.mux.HandleFunc("GET /trend", s.serveTrend)
@@ -102,7 +104,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request) {
 // unchanged sets the version of a page that depends only on the index. It reports whether the browser has this version
 // already, and then has answered.
 func (s *Server) unchanged(w http.ResponseWriter, r *http.Request, now runs.Snapshot) bool {
-	tag := fmt.Sprintf(`"%d-%d"`, now.Version, now.Total)
+	tag := fmt.Sprintf(`"%s-%d-%d"`, s.id, now.Version, now.Total)
 	w.Header().Set("ETag", tag)
 	if r.Header.Get("If-None-Match") != tag {
 		return false

@@ -244,6 +244,9 @@ func TestListIsSentOnce(t *testing.T) {
 	if again.StatusCode != http.StatusNotModified {
 		t.Errorf("status %d, want 304", again.StatusCode)
 	}
+	if other, _ := get(t, serve(t, dir).URL); other.Header.Get("ETag") == answer.Header.Get("ETag") {
+		t.Error("another server has the same version")
+	}
 }
 
 // stalled is the response of a browser that reads nothing.
