@@ -219,7 +219,7 @@ func (x *Index) read(name string) {
 	k := *x.known[name]
 	x.mu.Unlock()
 	e := &Entry{Path: name, Dir: k.dir, Kind: k.kind, Parent: k.parent, Started: k.modTime}
-	settled := read(e, k.files)
+	settled := read(e, k.files) && !recent(k.modTime) // someone may still copy files to the directory
 	if e.Started.IsZero() {
 		e.Started = k.modTime
 	}

@@ -117,6 +117,23 @@ func TestIndexNoticesChanges(t *testing.T) {
 	}
 }
 
+// A scan in the middle of the copy of a run does not keep what it has read.
+func TestIndexReadsACopyAgain(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "copy", result.RunFile, `{}`)
+	put(t, dir, "copy", result.ResultFile, `{"verdict": "pa`)
+	x, s := scan(t, dir)
+	if e := s.Find("copy"); e.Verdict != runs.Damaged {
+		t.Fatalf("half a file: %+v", e)
+	}
+	put(t, dir, "copy", result.ResultFile, `{"verdict": "pass"}`) // this does not change the directory's modification time
+	runs.Forget(x)
+	x.Scan(t.Context())
+	if e := x.Snapshot().Find("copy"); e.Verdict != "pass" {
+		t.Errorf("the whole file: %+v", e)
+	}
+}
+
 // Hostile files make entries with short texts without control characters, and never a panic.
 func TestIndexOfHostileFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -79,13 +79,19 @@ func readRun(e *Entry, files map[string]bool) (settled bool) {
 	return false
 }
 
-// young is the age of a directory below which active assumes that the run is active. A run locks its directory right
-// after it creates it, and must not find it locked by an index.
+// young is the age of a directory below which active assumes that the run is active, and Scan reads the directory again. A
+// run locks its directory right after it creates it, and must not find it locked by an index.
 const young = 5 * time.Second
+
+// recent reports whether a directory with the given modification time is young.
+func recent(modTime time.Time) bool {
+	age := time.Since(modTime)
+	return age >= 0 && age < young
+}
 
 // active reports whether a run is active: another process holds the lock of its directory.
 func active(dir string) bool {
-	if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) < young {
+	if info, err := os.Stat(dir); err == nil && recent(info.ModTime()) {
 		return true
 	}
 	lock, err := scratch.LockDir(dir)
