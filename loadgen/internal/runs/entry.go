@@ -146,11 +146,10 @@ func (*extract) Check() error { return nil }
 
 // describe sets the facts of run.json.
 func (e *Entry) describe(r result.Run) {
-	clean := terminal.Clean
-	e.ID, e.Scenario, e.Variant, e.Started, e.Ended = clean(r.ID), short(r.Scenario), short(r.Variant), r.Started, r.Ended
-	e.Host, e.Digest = r.Host, r.Files[result.ScenarioFile]
-	e.Host.CPUModel, e.Host.Kernel, e.Host.OS = clean(e.Host.CPUModel), clean(e.Host.Kernel), clean(e.Host.OS)
-	e.Versions = result.Versions{Stormglass: clean(r.Versions.Stormglass), Kubernetes: clean(r.Versions.Kubernetes), Etcd: clean(r.Versions.Etcd), Go: clean(r.Versions.Go)}
+	e.ID, e.Scenario, e.Variant, e.Started, e.Ended = short(r.ID), short(r.Scenario), short(r.Variant), r.Started, r.Ended
+	e.Host, e.Digest = r.Host, short(r.Files[result.ScenarioFile])
+	e.Host.CPUModel, e.Host.Kernel, e.Host.OS = short(e.Host.CPUModel), short(e.Host.Kernel), short(e.Host.OS)
+	e.Versions = result.Versions{Stormglass: short(r.Versions.Stormglass), Kubernetes: short(r.Versions.Kubernetes), Etcd: short(r.Versions.Etcd), Go: short(r.Versions.Go)}
 	e.Settings = shortened(r.Overrides)
 	if result.CheckLabels(r.Labels) == nil {
 		e.Labels = r.Labels
@@ -240,6 +239,7 @@ func valueOr(v *float64) float64 {
 
 // value adds a gate or a metric. A metric with the name of a gate replaces nothing.
 func (e *Entry) value(v Value) {
+	v.Unit, v.Better, v.Verdict = short(v.Unit), short(v.Better), result.Verdict(short(string(v.Verdict)))
 	if len(e.Values) < mostValues && !slices.ContainsFunc(e.Values, func(known Value) bool { return known.Name == v.Name }) {
 		e.Values = append(e.Values, v)
 	}

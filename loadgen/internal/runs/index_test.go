@@ -1,6 +1,7 @@
 package runs_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -137,7 +138,9 @@ func TestIndexReadsACopyAgain(t *testing.T) {
 // Hostile files make entries with short texts without control characters, and never a panic.
 func TestIndexOfHostileFiles(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, "a", result.ResultFile, `{"verdict": "pass\u001b[2J", "run": {"scenario": "`+strings.Repeat("x", 100_000)+`"}, "gates": [`+strings.Repeat(`{"name":"g"},`, 5000)+`{}]}`)
+	long := `"\u001b[2J` + strings.Repeat("x", 100_000) + `"`
+	put(t, dir, "a", result.ResultFile, `{"verdict": "pass\u001b[2J", "run": {"scenario": `+long+`, "id": `+long+`, "versions": {"go": `+long+`}, "files": {"scenario.yaml": `+long+`}},
+		"figures": [{"name": "f", "unit": `+long+`, "better": `+long+`}], "gates": [{"name": "v", "verdict": `+long+`, "unit": `+long+`},`+strings.Repeat(`{"name":"g"},`, 5000)+`{}]}`)
 	put(t, dir, "a", result.RunFile, `{}`)
 	put(t, dir, "b", result.ABFile, `[]`)
 	put(t, dir, "c", result.RunFile, "\x00")
@@ -151,6 +154,9 @@ func TestIndexOfHostileFiles(t *testing.T) {
 	for _, e := range s.Entries {
 		if text := e.SearchText(); strings.ContainsAny(text, "\x1b\x00") || len(text) > 100_000 {
 			t.Errorf("%s: %d bytes of text", e.Path, len(text))
+		}
+		if text, err := json.Marshal(e); err != nil || strings.Contains(string(text), `\u001b`) || len(text) > 100_000 {
+			t.Errorf("%s: %d bytes of JSON, %v", e.Path, len(text), err)
 		}
 		if f, err := e.OpenFile(result.HTMLFile); err == nil {
 			f.Close()
