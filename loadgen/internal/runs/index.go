@@ -124,6 +124,9 @@ func (w *walk) dir(name, at, parent string, depth int) (found bool) {
 	}
 	kind := kindOf(files)
 	if kind != "" {
+		if name == "" { // the folder itself is a comparison
+			name = baseOf(at)
+		}
 		w.add(name, &known{kind: kind, dir: at, parent: parent, files: files})
 		if kind == Run {
 			return true
@@ -139,6 +142,14 @@ func (w *walk) dir(name, at, parent string, depth int) (found bool) {
 		w.addForeign(name)
 	}
 	return found || kind != ""
+}
+
+// baseOf returns the name of the directory at, which may be relative, such as ".".
+func baseOf(at string) string {
+	if abs, err := filepath.Abs(at); err == nil {
+		at = abs
+	}
+	return filepath.Base(at)
 }
 
 // wanted are the names of the files that decide what a directory contains.

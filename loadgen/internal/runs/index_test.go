@@ -135,6 +135,18 @@ func TestIndexReadsACopyAgain(t *testing.T) {
 	}
 }
 
+// A folder that is itself a comparison has the name of its directory, and contains its runs.
+func TestIndexOfAComparison(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ab")
+	runstest.Write(t, filepath.Join(dir, "a"), 1, 1, nil)
+	put(t, dir, result.ABFile, `{"scenario": "ci-gate", "answer": "regressed"}`)
+	t.Chdir(dir)
+	_, s := scan(t, ".")
+	if e := s.Find("ab"); e == nil || e.Kind != runs.AB || len(s.Members("ab")) != 1 || len(s.Entries) != 2 {
+		t.Errorf("%+v in %d entries", e, len(s.Entries))
+	}
+}
+
 // Hostile files make entries with short texts without control characters, and never a panic.
 func TestIndexOfHostileFiles(t *testing.T) {
 	dir := t.TempDir()
