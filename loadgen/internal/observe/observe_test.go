@@ -201,8 +201,8 @@ func TestStatus(t *testing.T) {
 	if err != nil || !strings.HasPrefix(build.Version, "3.") || build.Revision != "stormglass test" {
 		t.Errorf("build: %+v, %v", build, err)
 	}
-	if _, err := ask.Runtimeinfo(ctx); err != nil {
-		t.Error(err)
+	if info, err := ask.Runtimeinfo(ctx); err != nil || info.CWD != "" {
+		t.Errorf("runtime: %+v, %v", info, err)
 	}
 	if _, err := ask.Flags(ctx); err != nil {
 		t.Error(err)

@@ -44,15 +44,15 @@ func (s *Server) buildInfo(*http.Request) (answer, error) {
 	}}, nil
 }
 
+// runtimeInfo returns properties of this process. It does not return the working directory: clients may be on other machines.
 func (s *Server) runtimeInfo(*http.Request) (answer, error) {
-	here, _ := os.Getwd() // empty if unknown
 	host, _ := os.Hostname()
 	retention := "0s"
 	if s.c.Retention > 0 {
 		retention = model.Duration(s.c.Retention).String()
 	}
 	return answer{data: map[string]any{
-		"startTime": s.began.UTC(), "CWD": here, "hostname": host, "serverTime": time.Now().UTC(),
+		"startTime": s.began.UTC(), "CWD": "", "hostname": host, "serverTime": time.Now().UTC(),
 		"reloadConfigSuccess": true, "lastConfigTime": s.began.UTC(), "corruptionCount": 0,
 		"goroutineCount": runtime.NumGoroutine(), "GOMAXPROCS": runtime.GOMAXPROCS(0), "GOMEMLIMIT": debug.SetMemoryLimit(-1),
 		"GOGC": os.Getenv("GOGC"), "GODEBUG": os.Getenv("GODEBUG"), "storageRetention": retention,
