@@ -26,10 +26,11 @@ type Published struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Publish writes the pages about the runs of an index, and their reports, as files to the new directory out. The pages
-// need no server. If an error occurs, out is not created.
+// Publish writes the pages about the runs of an index, and their reports, as files to out, a new or empty directory. The
+// pages need no server. If an error occurs, out is not created, or stays empty.
 func Publish(ctx context.Context, index *runs.Index, out string) (p Published, err error) {
-	if err := checkNew(out); err != nil {
+	exists, err := isEmpty(out)
+	if err != nil {
 		return p, err
 	}
 	index.Scan(ctx)
@@ -38,6 +39,9 @@ func Publish(ctx context.Context, index *runs.Index, out string) (p Published, e
 		return p, exitcode.Usagef("the directories contain no run (name the directory of a run, or a folder that contains runs)")
 	}
 	parent := filepath.Dir(filepath.Clean(out))
+	if exists {
+		parent = out // it may be a link, a mount point or the working directory, which cannot be replaced
+	}
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return p, exitcode.Usagef("--out %s: %w (name a directory that can be created)", out, userfile.Cause(err))
 	}
@@ -51,29 +55,36 @@ func Publish(ctx context.Context, index *runs.Index, out string) (p Published, e
 		return p, exitcode.EnvironmentError(err)
 	}
 	p.Dir = out
-	if err := errors.Join(removeEmpty(out), os.Rename(w.dir, out)); err != nil {
+	move := os.Rename
+	if exists {
+		move = moveContent
+	}
+	if err := move(w.dir, out); err != nil {
 		return p, exitcode.Environmentf("--out %s: %w", out, userfile.Cause(err))
 	}
 	return p, nil
 }
 
-// checkNew returns an error unless out is missing or an empty directory.
-func checkNew(out string) error {
+// isEmpty reports whether out is an empty directory. It returns an error if out is anything else that exists.
+func isEmpty(out string) (bool, error) {
 	list, err := os.ReadDir(out)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && len(list) == 0:
-		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err == nil && len(list) == 0:
+		return true, nil
 	case err == nil:
 		err = errors.New("the directory is not empty")
 	}
-	return exitcode.Usagef("--out %s: %w (name a new directory)", out, userfile.Cause(err))
+	return false, exitcode.Usagef("--out %s: %w (name a new directory)", out, userfile.Cause(err))
 }
 
-func removeEmpty(out string) error {
-	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+func moveContent(from, to string) error {
+	list, err := os.ReadDir(from)
+	for _, e := range list {
+		err = errors.Join(err, os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())))
 	}
-	return nil
+	return err
 }
 
 // writer writes the files of a site.

@@ -313,6 +313,28 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// Publish writes to an empty directory that it cannot replace: a link to it, or the working directory.
+func TestPublishToAnEmptyDirectory(t *testing.T) {
+	dir, empty, link := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "link")
+	runstest.Write(t, dir, 1, 1, nil)
+	index, err := runs.Open([]string{dir}, []string{""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(empty, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for out, at := range map[string]string{link: empty, ".": "."} {
+		if _, err := Publish(t.Context(), index, out); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(at); err != nil || len(left) != 2 { // index.html and run
+			t.Errorf("--out %s: %v, %v", out, left, err)
+		}
+	}
+}
+
 // Publish writes the other pages if a run cannot be shown over the others, and says so.
 func TestPublishWithADamagedRun(t *testing.T) {
 	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "site")
