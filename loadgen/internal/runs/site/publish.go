@@ -96,6 +96,9 @@ type writer struct {
 }
 
 func (w *writer) all(s runs.Snapshot) (p Published, err error) {
+	for i, e := range s.Entries {
+		s.Entries[i] = w.readable(e)
+	}
 	groups := groupsOf(s.Entries, 2)
 	l, err := w.comparison(comparable(s.Entries), groups)
 	if err != nil {
@@ -157,6 +160,26 @@ func comparable(all []*runs.Entry) (over []*runs.Entry) {
 
 func (w *writer) document(name string, d document.Document) error {
 	return w.write(name, func(to io.Writer) error { return document.Write(to, d) })
+}
+
+// readable returns an entry, without its page if that cannot be read.
+func (w *writer) readable(e *runs.Entry) *runs.Entry {
+	if e.Page == "" {
+		return e
+	}
+	page, err := e.OpenFile(e.Page)
+	if err == nil {
+		err = page.Close()
+	}
+	if err == nil {
+		return e
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		w.notes = append(w.notes, fmt.Sprintf("%s/%s was not copied: %s", e.Path, e.Page, err))
+	}
+	without := *e
+	without.Page = ""
+	return &without
 }
 
 // copyRun copies the page of an entry, with links at its top, and its results.

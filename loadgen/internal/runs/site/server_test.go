@@ -335,10 +335,10 @@ func TestPublishToAnEmptyDirectory(t *testing.T) {
 	}
 }
 
-// Publish writes the other pages if a run cannot be shown over the others, and says so.
+// Publish writes the other pages if a run cannot be shown over the others, and says so. No link leads to a missing page.
 func TestPublishWithADamagedRun(t *testing.T) {
 	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "site")
-	runstest.Write(t, dir, 2, 1, func(i int, r *result.Result, _ *string) {
+	all := runstest.Write(t, dir, 2, 1, func(i int, r *result.Result, _ *string) {
 		if i == 1 {
 			r.Schema = "unknown"
 		}
@@ -347,12 +347,16 @@ func TestPublishWithADamagedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	index.Scan(t.Context())
+	if err := os.Remove(filepath.Join(all[0], result.HTMLFile)); err != nil { // after the scan
+		t.Fatal(err)
+	}
 	p, err := Publish(t.Context(), index, out)
 	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "compare.html was not written") {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	page, err := os.ReadFile(filepath.Join(out, "index.html"))
-	if err != nil || strings.Contains(string(page), "compare.html") {
+	if err != nil || strings.Contains(string(page), "compare.html") || strings.Contains(string(page), filepath.Base(all[0])+"/report.html") {
 		t.Errorf("the list leads to a page that is missing, or %v", err)
 	}
 }
