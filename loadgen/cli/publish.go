@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -51,11 +52,17 @@ each metric, and what else changed. The exit code does not depend on verdicts.`,
 				return err
 			}
 			index.Scan(cmd.Context())
-			if err := sum.write(func(w io.Writer) error { return summarize(cmd, w, index, args, baseline) }); err != nil {
-				return err
+			var text bytes.Buffer
+			if sum.file != "" {
+				if err := summarize(cmd, &text, index, args, baseline); err != nil {
+					return err
+				}
 			}
 			p, err := site.Publish(cmd.Context(), index, out)
 			if err != nil {
+				return err
+			}
+			if err := sum.write(func(w io.Writer) error { _, err := text.WriteTo(w); return err }); err != nil {
 				return err
 			}
 			return output.Write(cmd.OutOrStdout(), p, func() error {
