@@ -110,7 +110,7 @@ type walk struct {
 func (w *walk) dir(name, at, parent string, depth int) (found bool) {
 	list, err := os.ReadDir(at)
 	if err != nil {
-		w.addForeign(name)
+		w.addForeign(cmp.Or(name, baseOf(at)))
 		return false
 	}
 	files, dirs := map[string]bool{}, []string{}

@@ -116,6 +116,14 @@ func TestIndexNoticesChanges(t *testing.T) {
 	if e := now.Find("active"); e == nil || e.Verdict != "pass" || len(now.Entries) != 2 || now.Version == s.Version {
 		t.Errorf("after the end: %+v, %d entries, version %d then %d", e, len(now.Entries), s.Version, now.Version)
 	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	runs.Forget(x)
+	x.Scan(t.Context())
+	if now := x.Snapshot(); len(now.Entries) != 0 || !slices.Equal(now.Foreign, []string{filepath.Base(dir)}) {
+		t.Errorf("after the folder was removed: %d entries, directories without a run: %q", len(now.Entries), now.Foreign)
+	}
 }
 
 // A scan in the middle of the copy of a run does not keep what it has read.
