@@ -65,8 +65,8 @@ func comparison(ctx context.Context, w io.Writer, all []*runs.Entry, groups []gr
 	names := shortNames(all)
 	for i, e := range all {
 		rec, err := rundir.OpenToShow(e.Dir)
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.Path, err)
+		if err != nil { // readers of the page may be on other machines, so they get no path of this one
+			return fmt.Errorf("%s: %s", e.Path, strings.ReplaceAll(err.Error(), e.Dir+": ", ""))
 		}
 		defer func() { _ = rec.Close() }() // it was only read
 		o := report.Overlaid{Name: names[i], Link: l.run(e), Timeline: rec.Timeline, Interval: rec.Interval, Downsampled: rec.Downsampled != nil}
@@ -79,7 +79,7 @@ func comparison(ctx context.Context, w io.Writer, all []*runs.Entry, groups []gr
 		over[i] = o
 	}
 	differs := runs.Differences(all)
-	return errors.Join(ctx.Err(), report.OverlayHTML(ctx, w, over, differs, known(all, groups), command(all, differs), l.navigation(groups)))
+	return errors.Join(ctx.Err(), report.OverlayHTML(ctx, w, over, differs, known(all, groups), command(all, differs, l), l.navigation(groups)))
 }
 
 // shortNames returns a short name for each run: the name of its directory, or its path if two directories have the same
@@ -116,7 +116,7 @@ const mostSpecs = 5
 // command returns the `loadgen ab` command that compares the last run (B) with the first one (A), or "" if they ran
 // different scenarios, or if nothing differs that the command can set. B is the scenario of the last run. For A, the
 // command sets what differs in the scenario of the first run.
-func command(all []*runs.Entry, differs []runs.Difference) string {
+func command(all []*runs.Entry, differs []runs.Difference, l links) string {
 	a, b := all[0], all[len(all)-1]
 	if a.Scenario != b.Scenario {
 		return ""
@@ -135,5 +135,5 @@ func command(all []*runs.Entry, differs []runs.Difference) string {
 	if len(specs) == 0 {
 		return ""
 	}
-	return strings.Join(append([]string{"loadgen", "ab", shell.Quote(filepath.Join(b.Dir, result.ScenarioFile))}, specs...), " ")
+	return strings.Join(append([]string{"loadgen", "ab", shell.Quote(filepath.Join(l.dir(b), result.ScenarioFile))}, specs...), " ")
 }

@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -249,6 +250,20 @@ func TestListIsSentOnce(t *testing.T) {
 	}
 }
 
+// A run that was removed after the scan cannot be compared. The answer contains no path of the machine.
+func TestComparisonOfARemovedRun(t *testing.T) {
+	dir := t.TempDir()
+	all := runstest.Write(t, dir, 2, 1, nil)
+	server := serve(t, dir)
+	if err := os.RemoveAll(all[0]); err != nil {
+		t.Fatal(err)
+	}
+	answer, text := get(t, server.URL+"/compare?run="+filepath.Base(all[0])+"&run="+filepath.Base(all[1]))
+	if answer.StatusCode != http.StatusInternalServerError || strings.Contains(text, dir) || !strings.Contains(text, filepath.Base(all[0])+": no such file") {
+		t.Errorf("%d: %s", answer.StatusCode, text)
+	}
+}
+
 // stalled is the response of a browser that reads nothing.
 type stalled struct {
 	httptest.ResponseRecorder
@@ -286,7 +301,9 @@ func TestSlowBrowserBlocksNoOther(t *testing.T) {
 // Publish writes all pages and reports, and nothing if it fails.
 func TestPublish(t *testing.T) {
 	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "new", "site")
-	all := runstest.Write(t, dir, 4, 1, nil)
+	all := runstest.Write(t, dir, 4, 1, func(i int, _ *result.Result, scenario *string) {
+		*scenario = strings.Replace(*scenario, "webhookDelay: 10ms", fmt.Sprintf("webhookDelay: %dms", i), 1)
+	})
 	index, err := runs.Open([]string{dir}, []string{""})
 	if err != nil {
 		t.Fatal(err)
@@ -299,6 +316,10 @@ func TestPublish(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
 			t.Error(err)
 		}
+	}
+	page, err := os.ReadFile(filepath.Join(out, "compare.html"))
+	if err != nil || strings.Contains(string(page), dir) || !strings.Contains(string(page), "loadgen ab run/"+filepath.Base(all[3])+"/scenario.yaml") {
+		t.Errorf("the command names a directory outside the site: %v", err)
 	}
 	if _, err := Publish(t.Context(), index, out); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("second call: %v", err)

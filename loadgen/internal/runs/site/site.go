@@ -65,6 +65,14 @@ func (l links) file(e *runs.Entry, name string) string {
 	return "run/" + path.Join(parts...) + "/" + name
 }
 
+// dir returns the directory of an entry, for commands. In a static site, it is relative to the directory of the list.
+func (l links) dir(e *runs.Entry) string {
+	if l.static {
+		return path.Join("run", e.Path)
+	}
+	return e.Dir
+}
+
 // over returns the address of the page of the given runs over each other.
 func (l links) over(all ...*runs.Entry) string {
 	if l.static {
