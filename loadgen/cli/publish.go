@@ -2,21 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/terminal"
-	"github.com/stormglass/stormglass/loadgen/internal/ab"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
-	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/runs"
 	"github.com/stormglass/stormglass/loadgen/internal/runs/site"
-	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 func newPublish() *cobra.Command {
@@ -31,9 +27,10 @@ the trends of their metrics, the report of each run and, for two to six runs of 
 scenario, the runs over each other. Each DIR is the directory of a run, or a folder that
 contains such directories. Open index.html in the new directory.
 
---summary appends the latest run as Markdown: its verdict, gates and causes. With
---baseline, the summary also compares all runs in DIR with the baseline: the change of
-each metric, and what else changed. The exit code does not depend on verdicts.`,
+--summary appends the latest run of each scenario as Markdown: its verdict, gates and
+causes. With --baseline, the summary also compares each value of the run with the mean
+and the range of the baseline's runs, and lists what else changed. The exit code does
+not depend on verdicts.`,
 		Example: `  loadgen publish runs --out site
   loadgen publish runs/ci --out site --baseline baselines/main --summary "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.MinimumNArgs(1),
@@ -54,7 +51,7 @@ each metric, and what else changed. The exit code does not depend on verdicts.`,
 			index.Scan(cmd.Context())
 			var text bytes.Buffer
 			if sum.file != "" {
-				if err := summarize(cmd, &text, index, args, baseline); err != nil {
+				if text, err = newSummary(cmd.Context(), index, baseline); err != nil {
 					return err
 				}
 			}
@@ -82,26 +79,18 @@ each metric, and what else changed. The exit code does not depend on verdicts.`,
 	return cmd
 }
 
-// summarize writes the latest run as Markdown and, with a baseline, the comparison of all runs with the baseline.
-func summarize(cmd *cobra.Command, w io.Writer, index *runs.Index, dirs []string, baseline string) error {
-	all := index.Snapshot().Entries
-	latest := slices.IndexFunc(all, func(e *runs.Entry) bool { return e.Kind == runs.Run && len(e.Values) > 0 })
-	if latest < 0 {
-		return exitcode.Usagef("--summary: the directories contain no judged run (`loadgen report DIR` judges a run)")
+// newSummary returns the Markdown about the runs in an index, compared with the runs in the directory baseline, if any.
+func newSummary(ctx context.Context, index *runs.Index, baseline string) (text bytes.Buffer, err error) {
+	var known *runs.Index
+	if baseline != "" {
+		if known, err = openIndex([]string{baseline}); err != nil {
+			return text, err
+		}
+		known.Scan(ctx)
 	}
-	var r result.Result
-	if err := result.ReadJSON(all[latest].Dir, result.ResultFile, &r); err != nil {
-		return err
-	}
-	if err := report.Summary(w, r); err != nil || baseline == "" {
-		return err
-	}
-	if len(dirs) > 1 {
-		return exitcode.Usagef("--baseline compares one directory of runs (name one DIR)")
-	}
-	c, err := ab.Compare(cmd.Context(), paired.Default(), nil, baseline, dirs[0])
+	s, err := site.NewSummary(index, known)
 	if err != nil {
-		return err
+		return text, err
 	}
-	return report.ABSummary(w, c)
+	return text, s.Write(&text)
 }

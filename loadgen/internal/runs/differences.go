@@ -46,9 +46,12 @@ func Differences(all []*Entry) []Difference {
 		for _, f := range facts {
 			d.Values = append(d.Values, f[name])
 		}
-		if slices.ContainsFunc(d.Values, func(v string) bool { return v != d.Values[0] }) && len(out) < mostDifferences {
+		if slices.ContainsFunc(d.Values, func(v string) bool { return v != d.Values[0] }) {
 			out = append(out, d)
 		}
+	}
+	if n := len(out) - mostDifferences; n > 0 {
+		out = append(out[:mostDifferences], Difference{Name: fmt.Sprintf("and %d more", n), Values: make([]string, len(all))})
 	}
 	return out
 }

@@ -48,7 +48,7 @@ type Entry struct {
 	State    string            `json:"phase,omitempty"` // the phase of an active run
 	Started  time.Time         `json:"started"`
 	Ended    time.Time         `json:"ended,omitzero"`    // zero if the run is active or was killed
-	Seconds  float64           `json:"seconds,omitempty"` // length of all phases
+	Seconds  float64           `json:"seconds,omitempty"` // from the start of the first phase to the end of the last one
 	Versions result.Versions   `json:"versions"`
 	Host     result.Host       `json:"host"`
 	Labels   map[string]string `json:"labels,omitempty"`
@@ -96,6 +96,11 @@ func (e *Entry) Machine() string {
 	return result.Facts(e.Versions, e.Host)["host"]
 }
 
+// Like reports whether both runs have the same scenario and variant.
+func (e *Entry) Like(other *Entry) bool {
+	return e.Scenario == other.Scenario && e.Variant == other.Variant
+}
+
 // Name returns the scenario and the variant of the run.
 func (e *Entry) Name() string {
 	if e.Variant == "" {
@@ -119,6 +124,7 @@ type extract struct {
 	Verdict      result.Verdict `json:"verdict"`
 	Run          result.Run     `json:"run"`
 	Reasons      []string       `json:"reasons"`
+	BusyMachine  []string       `json:"busyMachine"`
 	Gates        []result.Gate  `json:"gates"`
 	Figures      []result.Figure
 	Key          []result.KeyMetric `json:"keyMetrics"`
@@ -201,10 +207,16 @@ func (e *Entry) judged(x extract) {
 	if all := x.Measurements.Generator.Saturated; e.Unfit == "" && len(all) > 0 {
 		e.Unfit = short(all[0])
 	}
-	for _, p := range x.Measurements.Phases {
-		e.Seconds += p.End.Sub(p.Start).Seconds()
+	if p := x.Measurements.Phases; len(p) > 0 {
+		e.Seconds = p[len(p)-1].End.Sub(p[0].Start).Seconds()
+	}
+	for _, busy := range x.BusyMachine {
+		e.why("busy machine: " + busy)
 	}
 	e.Others = others(x)
+	if e.Others != nil && *e.Others >= machine.MuchOther && len(x.BusyMachine) == 0 {
+		e.why(fmt.Sprintf("other programs used %.0f%% of the processor time", 100**e.Others))
+	}
 }
 
 // others returns the share of processor time that other programs used in the phases of a run, or nil.

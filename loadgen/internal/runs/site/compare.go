@@ -63,23 +63,25 @@ func (s *Server) serveComparison(w http.ResponseWriter, r *http.Request) {
 func comparison(ctx context.Context, w io.Writer, all []*runs.Entry, groups []group, l links) (err error) {
 	over := make([]report.Overlaid, len(all))
 	names := shortNames(all)
+	var notes []string
 	for i, e := range all {
-		rec, err := rundir.OpenToShow(e.Dir)
-		if err != nil { // readers of the page may be on other machines, so they get no path of this one
-			return fmt.Errorf("%s: %s", e.Path, strings.ReplaceAll(err.Error(), e.Dir+": ", ""))
-		}
-		defer func() { _ = rec.Close() }() // it was only read
-		o := report.Overlaid{Name: names[i], Link: l.run(e), Timeline: rec.Timeline, Interval: rec.Interval, Downsampled: rec.Downsampled != nil}
-		if err := result.ReadJSON(e.Dir, result.ResultFile, &o.Result); err != nil {
+		over[i] = report.Overlaid{Name: names[i], Link: l.run(e), Interval: report.DefaultInterval}
+		if err := result.ReadJSON(e.Dir, result.ResultFile, &over[i].Result); err != nil {
 			return fmt.Errorf("%s: %w", e.Path, err)
 		}
-		if rec.Archive != nil {
-			o.Source = rec.Archive
+		rec, err := rundir.OpenToShow(e.Dir)
+		if err != nil { // readers of the page may be on other machines, so they get no path of this one
+			notes = append(notes, names[i]+" has no charts: "+strings.ReplaceAll(err.Error(), e.Dir+": ", "")+".")
+			continue
 		}
-		over[i] = o
+		defer func() { _ = rec.Close() }() // it was only read
+		over[i].Timeline, over[i].Interval, over[i].Downsampled = rec.Timeline, rec.Interval, rec.Downsampled != nil
+		if rec.Archive != nil {
+			over[i].Source = rec.Archive
+		}
 	}
 	differs := runs.Differences(all)
-	return errors.Join(ctx.Err(), report.OverlayHTML(ctx, w, over, differs, known(all, groups), command(all, differs, l), l.navigation(groups)))
+	return errors.Join(ctx.Err(), report.OverlayHTML(ctx, w, over, differs, append(known(all, groups), notes...), command(all, differs, l), l.navigation(groupsWith(groups, all[0]))))
 }
 
 // shortNames returns a short name for each run: the name of its directory, or its path if two directories have the same
@@ -95,12 +97,24 @@ func shortNames(all []*runs.Entry) (names []string) {
 	return names
 }
 
-// known returns the changes of trends that lie between the first and the last of the runs, as sentences.
+// groupsWith returns groups, the group of an entry first.
+func groupsWith(groups []group, e *runs.Entry) []group {
+	at := slices.IndexFunc(groups, func(g group) bool { return slices.Contains(g.all, e) })
+	if at < 0 {
+		return groups
+	}
+	return append([]group{groups[at]}, groups...)
+}
+
+// known returns what the histories of all runs prove about the runs, and the changes of trends that lie between the first and the last of the runs, as sentences.
 func known(all []*runs.Entry, groups []group) (sentences []string) {
 	first, last := all[0], all[len(all)-1]
+	if slices.ContainsFunc(all, func(e *runs.Entry) bool { return !e.Like(first) }) {
+		sentences = append(sentences, "These runs have different scenarios or variants, so their values have different meanings.")
+	}
 	at := slices.IndexFunc(groups, func(g group) bool { return g.scenario == last.Scenario && g.variant == last.Variant })
 	if at < 0 || !slices.Contains(groups[at].all, first) {
-		return nil
+		return sentences
 	}
 	for _, c := range changesOf(groups[at], runs.Trend(groups[at].all)) {
 		if c.after.Started.After(first.Started) && !c.after.Started.After(last.Started) {

@@ -179,12 +179,20 @@ const mostGates = 4
 // gatesOf returns the values of the first gates of a run, as text.
 func gatesOf(e *runs.Entry) string {
 	var texts []string
+	gates := 0
 	for _, v := range e.Values {
+		if v.Verdict != "" {
+			gates++
+		}
 		if v.Verdict != "" && v.Value != nil && len(texts) < mostGates {
 			texts = append(texts, v.Name+" "+report.Amount(v.Unit, *v.Value))
 		}
 	}
-	return strings.Join(texts, ", ")
+	text := strings.Join(texts, ", ")
+	if n := gates - len(texts); n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // mostNews is the maximum number of changes, and of spikes, on the page of the list.

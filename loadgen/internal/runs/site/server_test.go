@@ -259,7 +259,21 @@ func TestComparisonOfARemovedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer, text := get(t, server.URL+"/compare?run="+filepath.Base(all[0])+"&run="+filepath.Base(all[1]))
-	if answer.StatusCode != http.StatusInternalServerError || strings.Contains(text, dir) || !strings.Contains(text, filepath.Base(all[0])+": no such file") {
+	if answer.StatusCode != http.StatusInternalServerError || strings.Contains(text, dir) || !strings.Contains(text, filepath.Base(all[0])+": result.json is missing") {
+		t.Errorf("%d: %s", answer.StatusCode, text)
+	}
+}
+
+// A run that was reduced to its results is compared without charts, and the page says so.
+func TestComparisonOfAReducedRun(t *testing.T) {
+	dir := t.TempDir()
+	all := runstest.Write(t, dir, 2, 1, nil)
+	reduced := `{"time": "2026-11-30T00:00:00Z", "removed": ["tsdb"]}`
+	if err := os.WriteFile(filepath.Join(all[0], result.ReducedFile), []byte(reduced), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer, text := get(t, serve(t, dir).URL+"/compare?run="+filepath.Base(all[0])+"&run="+filepath.Base(all[1]))
+	if answer.StatusCode != http.StatusOK || !strings.Contains(text, "has no charts") || !strings.Contains(text, "mutating-latency") {
 		t.Errorf("%d: %s", answer.StatusCode, text)
 	}
 }

@@ -34,11 +34,14 @@
     form.addEventListener('submit', event => {
       event.preventDefault();
       const want = new FormData(form), words = want.get('text').toLowerCase().split(/\s+/);
+      let shown = 0;
       for (const row of rows) {
         const facets = JSON.parse(row.dataset.facets);
         row.hidden = !words.every(word => row.dataset.search.includes(word)) ||
           [...want].some(([name, value]) => name !== 'text' && value && !facets[name].split('\n').includes(value));
+        shown += !row.hidden;
       }
+      document.querySelector('.said p').textContent = `${shown} of ${rows.length} match`;
     });
     form.elements.text.addEventListener('input', () => form.requestSubmit());
   }

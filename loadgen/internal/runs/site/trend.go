@@ -11,7 +11,6 @@ import (
 	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/changepoint"
-	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/document"
@@ -168,17 +167,17 @@ func trendPage(groups []group, g group, l links) document.Document {
 	d.Line = fmt.Sprintf("%s, %s to %s", count(len(g.all), "run"), when(first), when(last))
 	empty := "No metric changed its mean by 5% or more."
 	if len(g.all) < changepoint.LeastValues {
-		empty = fmt.Sprintf("A change can be found in at least %d runs.", changepoint.LeastValues)
+		empty = fmt.Sprintf("These are too few runs: the search for changes needs at least %d.", changepoint.LeastValues)
 	}
 	changes := document.Section{
 		ID: "changes", Title: "Changes", Table: changesTable(changesOf(g, t), l, empty),
-		Hint: "At a change, the means of the runs before and after it differ by at least 5%, and Welch's t-test gives p at most 0.001. Single values far from their neighbours do not count. The last column compares the run with the one before it.",
+		Hint: "At a change, the means of the runs before and after it differ by at least 5%, and Welch's t-test gives p at most 0.001. Outliers of single runs do not count. The last column compares the run with the one before it.",
 	}
 	metrics := document.Section{ID: "metrics", Title: "Metrics over all runs"}
 	for _, f := range t.Figures {
 		metrics.Figures = append(metrics.Figures, g.chart(f, l))
 	}
-	metrics.Hint = "Each dot is a run: select it to open the run. Large dots are runs that failed the gate, or whose value is far from its neighbours. A dashed vertical line marks a change, and a dotted horizontal line the bound of the gate."
+	metrics.Hint = "Each dot is a run: select it to open the run. Large dots are runs that failed the gate, or outliers; an outlier above the axis is at its top. A dashed vertical line marks a change, and a dotted horizontal line the bound of the gate."
 	others := document.Section{ID: "scenarios", Title: "Other scenarios"}
 	for _, o := range groups {
 		if o.name() != g.name() {
@@ -211,8 +210,8 @@ const nearBound = 3
 func (g group) chart(f result.TrendFigure, l links) document.Figure {
 	const width, height = 100.0, 40.0
 	most, bound := 0.0, 0.0
-	for _, v := range f.Values {
-		if v != nil {
+	for i, v := range f.Values {
+		if v != nil && !slices.Contains(f.Spikes, i) { // an outlier would squeeze all other values
 			most = max(most, *v)
 		}
 	}
@@ -233,7 +232,7 @@ func (g group) chart(f result.TrendFigure, l links) document.Figure {
 	}
 	add := func(s document.Shape) { figure.Drawing.Shapes = append(figure.Drawing.Shapes, s) }
 	x := func(run float64) float64 { return width * (run + 0.5) / float64(len(g.all)) }
-	y := func(v float64) float64 { return height - (height-2)*(v/max(most, 1e-300)) } // in this order, because values may be close to the maximum
+	y := func(v float64) float64 { return height - (height-2)*min(v/max(most, 1e-300), 1) } // in this order, because values may be close to the maximum
 	add(document.Shape{Class: "zero", Y: height, X2: width, Y2: height})
 	for _, c := range f.Changes {
 		at := x(float64(c.Run) - 0.5)
@@ -292,12 +291,9 @@ func usual(f result.TrendFigure, at int) float64 {
 
 // spikesSection returns the table of spikes.
 func spikesSection(all []spike, l links) document.Section {
-	table := &document.Table{Label: "Single values far from their neighbours", Class: "list", Head: []document.Column{{Text: "Metric"}, {Text: "Value"}, {Text: "Run (UTC)"}, {Text: "Failures and causes"}}}
+	table := &document.Table{Label: "Outliers", Class: "list", Head: []document.Column{{Text: "Metric"}, {Text: "Value"}, {Text: "Run (UTC)"}, {Text: "Failures and causes"}}}
 	for _, s := range all {
 		why := s.run.Why
-		if o := s.run.Others; o != nil && *o >= machine.SomeOther {
-			why = append(slices.Clone(why), fmt.Sprintf("other programs used %.0f%% of the processor time", 100**o))
-		}
 		if len(why) == 0 {
 			why = []string{"none recorded"}
 		}
@@ -306,8 +302,8 @@ func spikesSection(all []spike, l links) document.Section {
 		}})
 	}
 	return document.Section{
-		ID: "spikes", Title: "Single values far from their neighbours", Table: table,
-		Hint: "Such a value differs from the median of the three runs before and after it by more than 25%, and by more than six times their median deviation.",
+		ID: "spikes", Title: "Outliers of single runs", Table: table,
+		Hint: "An outlier differs from the median of the three runs before and after it by more than 25%, and by more than six times their median deviation.",
 	}
 }
 
