@@ -52,7 +52,8 @@ func (l links) around(e *runs.Entry, groups []group) []document.Link {
 // up returns the path from the directory of an entry to the list.
 func up(e *runs.Entry) string { return strings.Repeat("../", strings.Count(e.Path, "/")+2) }
 
-// mostPage is the maximum size of a page of an entry. The largest reports have some megabytes.
+// mostPage is the maximum size of a file of an entry that becomes part of the pages. The largest reports have some
+// megabytes.
 const mostPage = 64 << 20
 
 // withLinks reads the page of an entry, and adds links at its top.

@@ -167,7 +167,7 @@ func (w *writer) readable(e *runs.Entry) *runs.Entry {
 	if e.Page == "" {
 		return e
 	}
-	page, err := e.OpenFile(e.Page)
+	page, err := openSmall(e, e.Page)
 	if err == nil {
 		err = page.Close()
 	}
@@ -191,7 +191,7 @@ func (w *writer) copyRun(e *runs.Entry, groups []group, l links) error {
 		if name == "" {
 			continue
 		}
-		from, err := e.OpenFile(name)
+		from, err := openSmall(e, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -201,7 +201,7 @@ func (w *writer) copyRun(e *runs.Entry, groups []group, l links) error {
 		}
 		err = w.write("run/"+e.Path+"/"+name, func(to io.Writer) error {
 			if name != e.Page {
-				_, err := io.Copy(to, from)
+				_, err := io.Copy(to, io.LimitReader(from, mostPage)) // it may grow
 				return err
 			}
 			page, err := l.withLinks(from, e, groups)
@@ -215,6 +215,22 @@ func (w *writer) copyRun(e *runs.Entry, groups []group, l links) error {
 		}
 	}
 	return nil
+}
+
+// openSmall opens a file of an entry. It returns an error if the file is larger than mostPage.
+func openSmall(e *runs.Entry, name string) (*os.File, error) {
+	f, err := e.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > mostPage {
+		err = fmt.Errorf("it is larger than %d MiB", mostPage>>20)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // write writes a file of the site. name is a path with slashes.

@@ -386,12 +386,15 @@ func TestPublishWithADamagedRun(t *testing.T) {
 	if err := os.Remove(filepath.Join(all[0], result.HTMLFile)); err != nil { // after the scan
 		t.Fatal(err)
 	}
+	if err := os.Truncate(filepath.Join(all[1], result.HTMLFile), 1<<30); err != nil {
+		t.Fatal(err)
+	}
 	p, err := Publish(t.Context(), index, out)
-	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "compare.html was not written") {
+	if err != nil || len(p.Notes) != 2 || !strings.Contains(p.Notes[0], "report.html was not copied: it is larger than 256 MiB") || !strings.Contains(p.Notes[1], "compare.html was not written") {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	page, err := os.ReadFile(filepath.Join(out, "index.html"))
-	if err != nil || strings.Contains(string(page), "compare.html") || strings.Contains(string(page), filepath.Base(all[0])+"/report.html") {
+	if err != nil || strings.Contains(string(page), "compare.html") || strings.Contains(string(page), "/report.html") {
 		t.Errorf("the list leads to a page that is missing, or %v", err)
 	}
 }
