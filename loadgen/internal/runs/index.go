@@ -113,6 +113,9 @@ func (w *walk) dir(name, at, parent string, depth int) (found bool) {
 		w.addForeign(cmp.Or(name, baseOf(at)))
 		return false
 	}
+	if depth > 0 && slices.ContainsFunc(list, func(e os.DirEntry) bool { return e.Name() == SiteFile }) {
+		return true // copies of runs
+	}
 	files, dirs := map[string]bool{}, []string{}
 	for _, e := range list {
 		switch {
@@ -151,6 +154,9 @@ func baseOf(at string) string {
 	}
 	return filepath.Base(at)
 }
+
+// SiteFile is the name of the file that marks a directory of published pages. The index ignores such a directory.
+const SiteFile = ".stormglass-site"
 
 // wanted are the names of the files that decide what a directory contains.
 var wanted = map[string]bool{

@@ -10,8 +10,8 @@ import (
 // mostFigures is the maximum number of metrics of a trend.
 const mostFigures = 2 * mostValues
 
-// Trend returns the values of all gates, compared metrics and key metrics of runs, and the runs at which they changed. all must be
-// runs of one scenario, in the order of their start. A run without data has the value nil; the search skips it. The
+// Trend returns the values of all gates, compared metrics and key metrics of runs, and the runs at which they changed. all
+// must be runs of one scenario, in the order of their start. A run without data has the value nil; the search skips it. The
 // search also skips runs that are unfit for a comparison. Notes names these.
 func Trend(all []*Entry) result.Trend {
 	t := result.Trend{Schema: result.TrendSchema}
@@ -21,6 +21,8 @@ func Trend(all []*Entry) result.Trend {
 		if e.Unfit != "" {
 			t.Notes = append(t.Notes, e.Path+" is left out: "+e.Unfit)
 		}
+	}
+	for _, e := range slices.Backward(all) { // the newest run has the units that count
 		for _, v := range e.Values {
 			if len(t.Figures) < mostFigures && !slices.ContainsFunc(t.Figures, func(f result.TrendFigure) bool { return f.Name == v.Name }) {
 				t.Figures = append(t.Figures, result.TrendFigure{Name: v.Name, Unit: v.Unit, Better: v.Better, Changes: []result.TrendChange{}})

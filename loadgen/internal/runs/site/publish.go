@@ -115,6 +115,9 @@ func (w *writer) all(s runs.Snapshot) (p Published, err error) {
 			return p, err
 		}
 	}
+	if err := w.write(runs.SiteFile, func(io.Writer) error { return nil }); err != nil {
+		return p, err
+	}
 	if err := w.document("index.html", listPage(s, view{}, latestNews(groups), groups, l)); err != nil {
 		return p, err
 	}

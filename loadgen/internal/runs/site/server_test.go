@@ -343,6 +343,12 @@ func TestPublish(t *testing.T) {
 	if _, err := Publish(ctx, index, out+"2"); err == nil {
 		t.Error("no error after a cancellation")
 	}
+	if index, err = runs.Open([]string{filepath.Dir(out)}, []string{""}); err != nil {
+		t.Fatal(err)
+	}
+	if index.Scan(t.Context()); len(index.Snapshot().Entries) > 0 {
+		t.Error("an index contains the copies of runs in a site")
+	}
 	if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) != 1 {
 		t.Errorf("after a failure: %v, %v", left, err)
 	}
@@ -364,7 +370,7 @@ func TestPublishToAnEmptyDirectory(t *testing.T) {
 		if _, err := Publish(t.Context(), index, out); err != nil {
 			t.Error(err)
 		}
-		if left, err := os.ReadDir(at); err != nil || len(left) != 2 { // index.html and run
+		if left, err := os.ReadDir(at); err != nil || len(left) != 3 { // the marker, index.html and run
 			t.Errorf("--out %s: %v, %v", out, left, err)
 		}
 	}
@@ -390,7 +396,7 @@ func TestPublishWithADamagedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := Publish(t.Context(), index, out)
-	if err != nil || len(p.Notes) != 2 || !strings.Contains(p.Notes[0], "report.html was not copied: it is larger than 256 MiB") || !strings.Contains(p.Notes[1], "compare.html was not written") {
+	if err != nil || len(p.Notes) != 2 || !strings.Contains(p.Notes[0], "report.html was not copied: it is larger than 64 MiB") || !strings.Contains(p.Notes[1], "compare.html was not written") {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	page, err := os.ReadFile(filepath.Join(out, "index.html"))

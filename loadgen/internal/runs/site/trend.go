@@ -277,7 +277,7 @@ func spikesOf(g group, t result.Trend) (all []spike) {
 	return all
 }
 
-// usual returns the value nearest to a run, of another run that is no spike.
+// usual returns the value of the nearest other run that is not a spike.
 func usual(f result.TrendFigure, at int) float64 {
 	for step := 1; step < len(f.Values); step++ {
 		for _, i := range []int{at - step, at + step} {
