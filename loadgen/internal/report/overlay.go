@@ -64,7 +64,7 @@ func OverlayHTML(ctx context.Context, w io.Writer, runs []Overlaid, differences 
 	}
 	d := document.Document{
 		Title: namesOf(runs), Heading: fmt.Sprintf("%d runs side by side", len(runs)), Line: namesOf(runs), Links: nav,
-		Sections: []document.Section{noProof(known, command), runsSection(runs), differencesSection(runs, differences), gatesSection(runs)},
+		Sections: []document.Section{noProof(append(busyRuns(runs), known...), command), runsSection(runs), differencesSection(runs, differences), gatesSection(runs)},
 		Footer:   "Created by Stormglass from the run directories. This page sends no requests.",
 	}
 	for _, s := range []document.Section{figuresSection(runs), keySection(runs), slowestSection(runs)} {
@@ -138,9 +138,9 @@ func columns(first string, runs []Overlaid) []document.Column {
 }
 
 func runsSection(runs []Overlaid) document.Section {
-	t := &document.Table{Label: "Runs", Head: []document.Column{
+	t := &document.Table{Label: "Runs", Class: "list", Head: []document.Column{
 		{Text: "Run"}, {Text: "Verdict"}, {Text: "Started (UTC)"}, {Text: "Duration", Numeric: true}, {Text: "Scenario"},
-		{Text: "CPUs that other programs used", Numeric: true}, {Text: "Main cause of problems"},
+		{Text: "Other programs on the machine"}, {Text: "Main cause of problems"},
 	}}
 	for _, r := range runs {
 		started, took := chart.None, chart.None
@@ -156,6 +156,20 @@ func runsSection(runs []Overlaid) document.Section {
 		}})
 	}
 	return document.Section{ID: "runs", Title: "Runs", Table: t}
+}
+
+// busyRuns returns a sentence about the runs during which the machine was busy.
+func busyRuns(runs []Overlaid) []string {
+	var names []string
+	for _, r := range runs {
+		if slices.ContainsFunc(r.Result.Measurements.Phases, func(p result.Phase) bool { return p.Machine != nil && p.Machine.Busy != "" }) {
+			names = append(names, r.Name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{"The machine was busy during " + listed(names) + ", so times measured there may be too long."}
 }
 
 // othersCell returns the mean number of processors that other programs used, and names the phases in which the machine
@@ -174,7 +188,7 @@ func othersCell(r result.Result) document.Cell {
 	}
 	c := document.Cell{Text: chart.None}
 	if length > 0 {
-		c.Text = fmt.Sprintf("%.1f of %d", used/length, processors)
+		c.Text = fmt.Sprintf("used %.1f of %d CPUs", used/length, processors)
 	}
 	if len(busy) > 0 {
 		c.Small = []string{"machine busy in " + phaseNames(busy)}
@@ -192,7 +206,7 @@ func mainCause(r result.Result) string {
 
 func differencesSection(runs []Overlaid, differences []Difference) document.Section {
 	t := &document.Table{
-		Label: "Settings, versions and host that differ", Head: columns("Property", runs),
+		Label: "Settings, versions and host that differ", Class: "abreast", Head: columns("Property", runs),
 		Empty: "Nothing differs: the runs have the same settings, versions and host.",
 	}
 	for i := range t.Head {

@@ -273,7 +273,7 @@ func TestOverlayDescribesRuns(t *testing.T) {
 	a.Result.Diagnosis = &result.Diagnosis{Causes: []result.Cause{{Title: "a full queue", Strength: 4}, {Title: "a slow disk", Strength: 9}}}
 	page := renderOverlay(t, nil, a, b)
 	want := []string{
-		"a FAIL 2026-11-21 03:04:05 20.1 s storm 1.0 of 4 machine busy in phase storm a slow disk",
+		"a FAIL 2026-11-21 03:04:05 20.1 s storm used 1.0 of 4 CPUs machine busy in phase storm a slow disk",
 		"b PASS 2026-11-21 03:04:05 10 s storm – –",
 	}
 	if got := rowsOf(page, "runs"); !slices.Equal(got, want) {

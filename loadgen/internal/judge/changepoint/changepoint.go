@@ -45,11 +45,13 @@ func Find(o Options, values []float64) []Point {
 		grew = false
 		for i := 0; i+1 < len(splits); i++ {
 			from, to := splits[i], splits[i+1]
-			at, ok := split(values[from:to])
-			if !ok || !o.isChange(o.judge(values, from, from+at, to)) {
+			var at []int
+			if single, ok := split(values[from:to]); ok && o.isChange(o.judge(values, from, from+single, to)) {
+				at = []int{from + single}
+			} else if at = o.bump(values, from, to); at == nil {
 				continue
 			}
-			splits = slices.Insert(splits, i+1, from+at)
+			splits = slices.Insert(splits, i+1, at...)
 			grew = true
 			break
 		}
@@ -79,20 +81,59 @@ func (o Options) isChange(p Point) bool {
 func (o Options) judge(values []float64, from, at, to int) Point {
 	a, b := values[max(from, at-o.Window):at], values[at:min(to, at+o.Window)]
 	p := Point{Index: at, P: 1}
-	var va, vb float64
-	p.Before, va = stat.MeanVariance(a, nil)
-	p.After, vb = stat.MeanVariance(b, nil)
+	p.Before, p.After, p.P = welch(a, b)
+	return p
+}
+
+// welch returns the means of a and b, and the two-sided p-value of Welch's t-test between them.
+func welch(a, b []float64) (meanA, meanB, p float64) {
+	meanA, va := stat.MeanVariance(a, nil)
+	meanB, vb := stat.MeanVariance(b, nil)
 	va, vb = va/float64(len(a)), vb/float64(len(b))
 	if va+vb == 0 {
-		if p.Before != p.After {
-			p.P = 0
+		if meanA != meanB {
+			return meanA, meanB, 0
 		}
-		return p
+		return meanA, meanB, 1
 	}
 	nu := (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
-	t := math.Abs(p.After-p.Before) / math.Sqrt(va+vb)
-	p.P = 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: nu}.Survival(t)
-	return p
+	t := math.Abs(meanB-meanA) / math.Sqrt(va+vb)
+	return meanA, meanB, 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: nu}.Survival(t)
+}
+
+// bump returns the ends of the part of values[from:to] that differs most from the values on both sides of it, or nil if
+// it does not differ significantly. A single split does not find a change that ends soon: its parts have similar means.
+// The test is circular binary segmentation (Olshen and others, 2004), with Bonferroni's correction of the p-value for the
+// number of parts.
+func (o Options) bump(values []float64, from, to int) []int {
+	n := to - from
+	if n < 3*least {
+		return nil
+	}
+	sums := make([]float64, n+1)
+	for i, v := range values[from:to] {
+		sums[i+1] = sums[i] + v
+	}
+	best, first, last, parts := 0.0, 0, 0, 0.0
+	for i := least; i+2*least <= n; i++ {
+		for j := i + least; j+least <= n; j++ {
+			parts++
+			inside, outside := float64(j-i), float64(n-j+i)
+			d := (sums[j]-sums[i])/inside - (sums[n]-sums[j]+sums[i])/outside
+			if q := d * d * inside * outside; q > best { // n times the variance between both parts
+				best, first, last = q, from+i, from+j
+			}
+		}
+	}
+	if best == 0 {
+		return nil
+	}
+	outside := slices.Concat(values[from:first], values[last:to])
+	before, after, p := welch(outside, values[first:last])
+	if p *= parts; !o.isChange(Point{Before: before, After: after, P: p}) {
+		return nil
+	}
+	return []int{first, last}
 }
 
 // split returns the index that divides the values into the two parts that differ most. The measure is their energy

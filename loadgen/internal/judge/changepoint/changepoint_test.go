@@ -2,6 +2,7 @@ package changepoint_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/judge/changepoint"
@@ -44,6 +45,32 @@ func TestChangesAreFound(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A change that ends after a few runs is found in a short history, too.
+func TestTemporaryChange(t *testing.T) {
+	t.Logf("seed %d", seed)
+	found := 0
+	for i := range uint64(20) {
+		values := history(rand.New(rand.NewPCG(seed, 10+i)), map[int]float64{10: 0.85, 17: 1}, 30)
+		if got := changepoint.Find(changepoint.Default(), values); len(got) == 2 && got[0].Index == 10 && got[1].Index == 17 {
+			found++
+		}
+	}
+	if t.Logf("%d of 20", found); found < 15 {
+		t.Errorf("the temporary change is found in %d of 20 histories", found)
+	}
+}
+
+// A spike is a single value far from its neighbours. The values of a lasting change are no spikes.
+func TestSpikes(t *testing.T) {
+	values := []float64{10, 11, 10, 30, 10, 11, 10, 20, 21, 20, 20, 21, 5, 20}
+	if got := changepoint.Spikes(values); !slices.Equal(got, []int{3, 12}) {
+		t.Errorf("spikes at %v, want 3 and 12", got)
+	}
+	if got := changepoint.Spikes([]float64{1, 100, 1}); got != nil {
+		t.Errorf("spikes at %v in three values", got)
 	}
 }
 

@@ -128,26 +128,38 @@ func known(all []*runs.Entry, groups []group) (sentences []string) {
 const mostSpecs = 5
 
 // command returns the `loadgen ab` command that compares the last run (B) with the first one (A), or "" if they ran
-// different scenarios, or if nothing differs that the command can set. B is the scenario of the last run. For A, the
-// command sets what differs in the scenario of the first run.
+// different scenarios, or if nothing differs that the command can set. The command begins with the scenario of one run,
+// and sets the fields in which the scenario of the other run differs.
 func command(all []*runs.Entry, differs []runs.Difference, l links) string {
 	a, b := all[0], all[len(all)-1]
 	if a.Scenario != b.Scenario {
 		return ""
 	}
-	var specs []string
+	var onlyA, onlyB []string // --set of what A has and B lacks or has differently, and the other way round
 	for _, d := range differs {
 		field, ok := strings.CutPrefix(d.Name, runs.FieldPrefix)
 		from, to := d.Values[0], d.Values[len(d.Values)-1]
-		if ok && from != to && from != "" && to != "" && len(specs) < 2*mostSpecs {
-			specs = append(specs, "--a", shell.Quote(field+"="+from))
+		switch {
+		case !ok || from == to:
+			continue
+		case from != "" && len(onlyA) < 2*mostSpecs:
+			onlyA = append(onlyA, "--a", shell.Quote(field+"="+from))
 		}
+		if to != "" && len(onlyB) < 2*mostSpecs {
+			onlyB = append(onlyB, "--b", shell.Quote(field+"="+to))
+		}
+	}
+	base, specs := b, onlyA
+	if len(onlyB) > len(onlyA) {
+		base, specs = a, onlyB
 	}
 	if from, to := a.Versions.Stormglass, b.Versions.Stormglass; from != to && strings.HasPrefix(from, "v") && strings.HasPrefix(to, "v") {
 		specs = append(specs, "--a", shell.Quote("rev="+from), "--b", shell.Quote("rev="+to))
+	} else if from, to := a.Versions.Kubernetes, b.Versions.Kubernetes; from != to { // programs that the user has
+		specs = append(specs, "--a", shell.Quote("PATH/controlplane-"+from), "--b", shell.Quote("PATH/controlplane-"+to))
 	}
 	if len(specs) == 0 {
 		return ""
 	}
-	return strings.Join(append([]string{"loadgen", "ab", shell.Quote(filepath.Join(l.dir(b), result.ScenarioFile))}, specs...), " ")
+	return strings.Join(append([]string{"loadgen", "ab", shell.Quote(filepath.Join(l.dir(base), result.ScenarioFile))}, specs...), " ")
 }

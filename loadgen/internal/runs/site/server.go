@@ -206,7 +206,7 @@ var files = map[string]string{
 
 // filePolicy lets a page of a run use its own script, but gives it no access to other pages and no network: the files of
 // a folder may come from anyone.
-const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; sandbox allow-scripts allow-popups allow-downloads allow-top-navigation-by-user-activation"
+const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; sandbox allow-scripts"
 
 // serveRun sends a file of an entry, or the page of an entry that has no report.
 func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {

@@ -448,3 +448,39 @@ func BenchmarkList(b *testing.B) {
 		}
 	}
 }
+
+// The page of several runs shows the command that sets what differs between them.
+func TestCommandOfAComparison(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(i int, r *result.Result, scenario *string)
+		want   string
+	}{
+		"a changed field": {worse19, "--a controlPlane.webhookDelay=10ms"},
+		"a new field": {func(i int, _ *result.Result, scenario *string) {
+			if i == 1 {
+				*scenario += "seed: 2\ntracing:\n  sample: 5%\n"
+			}
+		}, "--b tracing.sample=5%"},
+		"another Kubernetes": {func(i int, r *result.Result, _ *string) {
+			if i == 1 {
+				r.Run.Versions.Kubernetes = "v1.38.0"
+			}
+		}, "--a PATH/controlplane-v1.37.1 --b PATH/controlplane-v1.38.0"},
+		"another Stormglass": {func(i int, r *result.Result, _ *string) {
+			if i == 1 {
+				r.Run.Versions.Stormglass = "v1.0.0"
+			}
+		}, "--a rev=v0.9.0 --b rev=v1.0.0"},
+		"no difference": {nil, ""},
+	} {
+		dir := t.TempDir()
+		all := runstest.Write(t, dir, 2, 1, c.change)
+		_, page := get(t, serve(t, dir).URL+"/compare?run="+filepath.Base(all[0])+"&run="+filepath.Base(all[1]))
+		if has := strings.Contains(page, "loadgen ab "); has != (c.want != "") || !strings.Contains(page, c.want) {
+			t.Errorf("%s: the page lacks %q", name, c.want)
+		}
+	}
+}
+
+// worse19 changes the second of two runs as worse changes the runs from 19 on.
+func worse19(i int, r *result.Result, scenario *string) { worse(i+18, r, scenario) }
