@@ -58,7 +58,7 @@ func handingOver(t *testing.T, apiServer func() string) (p *supervised, handOver
 			t.Fatal(err)
 		}
 	}
-	p = supervise(t, "cd "+dir+"; if mkdir once; then read line <go; echo 'E1125 server.go:337] \"Leaderelection lost\"'; exit 1; fi; "+lasting, lasting)
+	p = supervise(t, "cd "+dir+"; if [ ! -e once ]; then : >once; read line <go; echo 'E1125 server.go:337] \"Leaderelection lost\"'; exit 1; fi; "+lasting, lasting)
 	const server = "kube-apiserver-0"
 	layout := p.plane.Layout
 	if err := os.WriteFile(filepath.Join(dir, "line"), []byte(apiServer()+"\n"), 0o600); err != nil {
@@ -115,7 +115,7 @@ func TestFullDatabaseDoesNotEndThePlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	const lost = `echo 'E1128 leaderelection.go:509] "Failed to update lease" err="etcdserver: mvcc: database space exceeded"'; echo 'E1128 "leaderelection lost/stopped"'; exit 1`
-	p := supervise(t, "cd "+dir+"; if mkdir once; then read line <go; "+lost+"; fi; "+lasting, lasting)
+	p := supervise(t, "cd "+dir+"; if [ ! -e once ]; then : >once; read line <go; "+lost+"; fi; "+lasting, lasting)
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0); err != nil {
 		t.Fatal(err)
 	}

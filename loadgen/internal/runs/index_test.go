@@ -162,6 +162,8 @@ func TestIndexOfHostileFiles(t *testing.T) {
 	put(t, dir, "a", result.ResultFile, `{"verdict": "pass\u001b[2J", "run": {"scenario": `+long+`, "id": `+long+`, "versions": {"go": `+long+`}, "files": {"scenario.yaml": `+long+`}},
 		"figures": [{"name": "f", "unit": `+long+`, "better": `+long+`}], "gates": [{"name": "v", "verdict": `+long+`, "unit": `+long+`},`+strings.Repeat(`{"name":"g"},`, 5000)+`{}]}`)
 	put(t, dir, "a", result.RunFile, `{}`)
+	put(t, dir, "many", result.ResultFile, `{"gates": [`+strings.Repeat(`{},`, 150_000)+`{}]}`)
+	put(t, dir, "many", result.RunFile, `{}`)
 	put(t, dir, "b", result.ABFile, `[]`)
 	put(t, dir, "c", result.RunFile, "\x00")
 	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "c", result.HTMLFile)); err != nil {
@@ -183,8 +185,11 @@ func TestIndexOfHostileFiles(t *testing.T) {
 			t.Errorf("%s: a pipe, or a link that leaves the directory, was opened", e.Path)
 		}
 	}
-	if len(s.Entries) != 3 {
-		t.Errorf("%d entries, want 3", len(s.Entries))
+	if e := s.Find("many"); e == nil || e.Verdict != runs.Damaged || !strings.Contains(e.SearchText(), "150002 objects, but the index reads at most 100000") {
+		t.Errorf("a result with many objects: %+v", e)
+	}
+	if len(s.Entries) != 4 {
+		t.Errorf("%d entries, want 4", len(s.Entries))
 	}
 }
 

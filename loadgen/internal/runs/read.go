@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +15,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mostBytes is the maximum size of a file that the index reads.
-const mostBytes = 64 << 20
+// mostBytes is the maximum size of a file that the index reads, and mostObjects the maximum number of JSON objects in a
+// result. An object can take a kilobyte of memory.
+const (
+	mostBytes   = 64 << 20
+	mostObjects = 100_000
+)
 
 // kindOf returns the kind of a directory by the names of its files, or "".
 func kindOf(files map[string]bool) Kind {
@@ -55,7 +60,15 @@ func readRun(e *Entry, files map[string]bool) (settled bool) {
 	}
 	if files[result.ResultFile] {
 		var x extract
-		if err := result.ReadJSON(e.Dir, result.ResultFile, &x); err != nil {
+		data, err := result.ReadFile(e.Dir, result.ResultFile)
+		switch n := bytes.Count(data, []byte("{")); {
+		case err != nil:
+		case n > mostObjects:
+			err = fmt.Errorf("%s has %d objects, but the index reads at most %d", result.ResultFile, n, mostObjects)
+		default:
+			err = result.Decode(result.ResultFile, data, &x)
+		}
+		if err != nil {
 			e.damaged(err)
 			return true
 		}
