@@ -17,13 +17,12 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/runs/prune"
-	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 func newPrune() *cobra.Command {
 	var c prune.Criteria
-	var verdicts, labels []string
+	var labels labelFlag
 	var dryRun bool
 	var output *commandline.Output
 	cmd := &cobra.Command{
@@ -56,10 +55,9 @@ interrupted, the next 'loadgen prune' removes the rest.`,
   loadgen prune runs --verdict "no data" --label team=core`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if c.Labels, err = result.ParseLabels(labels); err != nil {
-				return exitcode.Usagef("--label: %w", err)
+			if err := labels.into(&c.Labels); err != nil {
+				return err
 			}
-			c.Verdicts = verdicts
 			if err := checkPrune(cmd, c); err != nil {
 				return err
 			}
@@ -82,8 +80,8 @@ interrupted, the next 'loadgen prune' removes the rest.`,
 	flags.Var((*age)(&c.OlderThan), "older-than", "select runs that started longer ago than this `time`, for example 30d, 2w or 12h")
 	flags.IntVar(&c.Keep, "keep", 0, "keep the newest `number` of selected runs of each scenario in each folder")
 	flags.Var((*byteSize)(&c.MaxSize), "max-size", "remove runs until the runs of each folder take at most this `size`, for example 20GB")
-	flags.StringSliceVar(&verdicts, "verdict", nil, "select runs with one of these `verdicts`: "+strings.Join(prune.Verdicts(), ", "))
-	flags.StringArrayVar(&labels, "label", nil, "select runs with the label `NAME=VALUE` (repeatable: all labels)")
+	flags.StringSliceVar(&c.Verdicts, "verdict", nil, "select runs with one of these `verdicts`: "+strings.Join(prune.Verdicts(), ", "))
+	flags.StringArrayVar((*[]string)(&labels), "label", nil, "select runs with the label `NAME=VALUE` (repeatable: all labels)")
 	commandline.Heading(flags, "Criteria")
 	flags.BoolVar(&c.Reduce, "reduce", false, "keep the results and reports of the runs, and remove the rest")
 	flags.DurationVar(&c.Downsample, "downsample", 0, "like --reduce, but keep one sample of each metric per `interval`, from 10s to 1h")

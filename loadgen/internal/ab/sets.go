@@ -192,7 +192,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		case err != nil && !isWhole(d):
 			return nil, exitcode.Usagef("%s: %w (remove that run from the baseline, then save it again)", d, err)
 		case errors.Is(err, fs.ErrNotExist): // not judged yet
-			if goesOn(d) {
+			if scratch.Locked(d) {
 				return nil, exitcode.Usagef("%s: the run is still active (wait until it ends)", d)
 			}
 			if r.result, err = judge.Judge(ctx, d); err != nil {
@@ -214,18 +214,6 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		all = append(all, r)
 	}
 	return once(all), nil
-}
-
-// goesOn reports whether a run in dir is active, that is, whether another process holds the lock of dir.
-func goesOn(dir string) bool {
-	lock, err := scratch.LockDir(dir)
-	if err != nil {
-		return false
-	}
-	if lock != nil {
-		_ = lock.Close() // goesOn wrote nothing, so ignore the error
-	}
-	return lock == nil
 }
 
 // errNoRun is returned for a directory without runs.

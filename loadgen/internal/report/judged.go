@@ -295,7 +295,7 @@ func cleaned(texts []string) []string {
 	return all
 }
 
-// given removes empty texts, and control characters from the others.
+// given removes control characters from texts, and leaves out empty texts.
 func given(texts ...string) []string {
 	return slices.DeleteFunc(cleaned(texts), func(text string) bool { return text == "" })
 }

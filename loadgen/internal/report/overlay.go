@@ -25,7 +25,7 @@ type Overlaid struct {
 	Result   result.Result
 	Timeline []result.Event
 	Source   chart.Source  // recorded metrics; nil if the run has none
-	Interval time.Duration // between samples
+	Interval time.Duration // between samples; zero means the default
 	// Downsampled is true if Source has only one of the recorded samples per Interval.
 	Downsampled bool
 }
@@ -291,8 +291,8 @@ func (r abreast) ratio(i int) string {
 // smaller changes, too.
 var leastWorse = math.Log(1.05)
 
-// abreastTable returns a table of rows: first the rows whose verdicts differ, then the others, each sorted by the largest
-// change. It marks the value that is most worse than in the first run.
+// abreastTable returns a table of rows. Rows whose verdicts differ come first; within both parts, the row with the largest
+// change comes first. It marks the value that is most worse than in the first run.
 func abreastTable(label, first string, runs []Overlaid, rows []abreast) *document.Table {
 	t := &document.Table{Label: label, Class: "abreast", Head: columns(first, runs)}
 	slices.SortStableFunc(rows, func(x, y abreast) int {

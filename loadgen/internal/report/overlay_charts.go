@@ -34,7 +34,7 @@ func newOverlay(ctx context.Context, runs []Overlaid) *overlay {
 	}
 	o.events = o.alignedEvents()
 	for _, r := range runs {
-		o.interval = max(o.interval, cmp.Or(r.Interval, DefaultInterval))
+		o.interval = max(o.interval, cmp.Or(r.Interval, defaultInterval))
 	}
 	o.layTimeline(o.result, o.events, o.interval)
 	for i := range o.Bands {
@@ -273,7 +273,7 @@ func (o *overlay) chart(id string, c metricChart, s overlaidSeries) chart.Chart 
 	for i, values := range s.values {
 		l := chart.NewLine(terminal.Shorten(o.runs[i].Name, 60), values)
 		if l.PeakAt < 0 {
-			if o.runs[i].Source != nil && len(o.runs[i].Result.Measurements.Phases) > 0 { // the notes name the others
+			if o.runs[i].Source != nil && len(o.runs[i].Result.Measurements.Phases) > 0 { // the notes name runs without metrics
 				without = append(without, o.runs[i].Name)
 			}
 			continue

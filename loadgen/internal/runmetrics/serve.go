@@ -51,7 +51,7 @@ type Served struct {
 }
 
 // Serve serves recorded runs through Prometheus' query API until ctx ends, and then returns nil. It includes the
-// results of the rules that Stormglass provides, except those of downsampled runs. Each series has the label run.
+// results of the rules that Stormglass provides. It does not evaluate rules on downsampled runs. Each series has the label run.
 func Serve(ctx context.Context, o ServeOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)

@@ -96,6 +96,9 @@ func (e *Entry) Machine() string {
 	return result.Facts(e.Versions, e.Host)["host"]
 }
 
+// Judged reports whether the entry is a run with values.
+func (e *Entry) Judged() bool { return e.Kind == Run && len(e.Values) > 0 }
+
 // Like reports whether both runs have the same scenario and variant.
 func (e *Entry) Like(other *Entry) bool {
 	return e.Scenario == other.Scenario && e.Variant == other.Variant

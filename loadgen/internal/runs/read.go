@@ -7,20 +7,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mostBytes is the maximum size of a file that the index reads, and mostObjects the maximum number of JSON objects in a
-// result. An object can take a kilobyte of memory.
-const (
-	mostBytes   = 64 << 20
-	mostObjects = 100_000
-)
+// mostObjects is the maximum number of JSON objects in a result that the index reads. An object can take a kilobyte of
+// memory.
+const mostObjects = 100_000
 
 // kindOf returns the kind of a directory by the names of its files, or "".
 func kindOf(files map[string]bool) Kind {
@@ -107,14 +102,7 @@ func active(dir string) bool {
 	if info, err := os.Stat(dir); err == nil && recent(info.ModTime()) {
 		return true
 	}
-	lock, err := scratch.LockDir(dir)
-	if err != nil {
-		return false
-	}
-	if lock != nil {
-		_ = lock.Close() // nothing was written
-	}
-	return lock == nil
+	return scratch.Locked(dir)
 }
 
 // phaseOf returns the phase of an active run, or "" between phases.
@@ -150,18 +138,17 @@ type study struct {
 	Sides     json.RawMessage   `json:"sides"` // only in comparisons of capacities
 }
 
+// Check implements result.Checked.
+func (*study) Check() error { return nil }
+
 // readStudy reads a comparison or a capacity search from the file `name`.
 func readStudy(e *Entry, files map[string]bool, name, page string) {
 	if files[page] {
 		e.Page = page
 	}
-	data, err := userfile.Read(filepath.Join(e.Dir, name), mostBytes)
 	var s study
-	if err == nil {
-		err = json.Unmarshal(data, &s)
-	}
-	if err != nil {
-		e.damaged(fmt.Errorf("%s: %w", name, err))
+	if err := result.ReadJSON(e.Dir, name, &s); err != nil {
+		e.damaged(err)
 		return
 	}
 	if s.Sides != nil {

@@ -65,6 +65,19 @@ func LockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// Locked reports whether another process holds the lock of a directory. It returns false if the directory cannot be
+// opened.
+func Locked(dir string) bool {
+	lock, err := LockDir(dir)
+	if err != nil {
+		return false
+	}
+	if lock != nil {
+		_ = lock.Close() // nothing was written
+	}
+	return lock == nil
+}
+
 // Lock locks the open directory f, as LockDir does. It returns false if another process holds the lock.
 func Lock(f *os.File) (locked bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -121,7 +121,7 @@ func TestDownsample(t *testing.T) {
 	}
 }
 
-// After an interruption, the run either has its old metrics, or the next prune finishes, whatever it selects.
+// After an interruption, the run either has its old metrics, or the next prune finishes, even if it selects other runs.
 func TestInterruptedDownsample(t *testing.T) {
 	for _, first := range []time.Duration{0, 40 * time.Second} { // downsampled earlier
 		f := folder{t, t.TempDir()}

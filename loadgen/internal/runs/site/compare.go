@@ -31,7 +31,7 @@ func selected(s runs.Snapshot, r *http.Request) (all []*runs.Entry, why string) 
 	for _, name := range names {
 		e := s.Find(name)
 		switch {
-		case e == nil || e.Kind != runs.Run || len(e.Values) == 0:
+		case e == nil || !e.Judged():
 			return nil, "A selected run is not in the folder, or was not judged."
 		case slices.Contains(all, e):
 			return nil, "The same run is selected twice."
@@ -65,7 +65,7 @@ func comparison(ctx context.Context, w io.Writer, all []*runs.Entry, groups []gr
 	names := shortNames(all)
 	var notes []string
 	for i, e := range all {
-		over[i] = report.Overlaid{Name: names[i], Link: l.run(e), Interval: report.DefaultInterval}
+		over[i] = report.Overlaid{Name: names[i], Link: l.run(e)}
 		if err := result.ReadJSON(e.Dir, result.ResultFile, &over[i].Result); err != nil {
 			return fmt.Errorf("%s: %w", e.Path, err)
 		}

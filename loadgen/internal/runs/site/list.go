@@ -137,7 +137,7 @@ func rowOf(s runs.Snapshot, e *runs.Entry, l links) document.Row {
 		name.Small = append(name.Small, "in "+dir)
 	}
 	if e.Kind == runs.Run {
-		if !l.static && len(e.Values) > 0 {
+		if !l.static && e.Judged() {
 			name.Check = e.Path
 		}
 	} else {

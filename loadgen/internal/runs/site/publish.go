@@ -146,7 +146,7 @@ func (w *writer) comparison(over []*runs.Entry, groups []group) (links, error) {
 // six runs of one scenario. Otherwise it returns nil.
 func comparable(all []*runs.Entry) (over []*runs.Entry) {
 	for _, e := range all {
-		if e.Kind == runs.Run && len(e.Values) > 0 {
+		if e.Judged() {
 			over = append([]*runs.Entry{e}, over...)
 		}
 	}

@@ -376,7 +376,7 @@ func TestPublishToAnEmptyDirectory(t *testing.T) {
 	}
 }
 
-// Publish writes the other pages if a run cannot be shown over the others, and says so. No link leads to a missing page.
+// If a run cannot be compared, Publish writes all other pages, and says so. No link leads to a missing page.
 func TestPublishWithADamagedRun(t *testing.T) {
 	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "site")
 	all := runstest.Write(t, dir, 2, 1, func(i int, r *result.Result, _ *string) {

@@ -58,7 +58,7 @@ func NewSummary(index, baseline *runs.Index) (s Summary, err error) {
 // judged returns the judged runs of an index that belong to no comparison, the newest first.
 func judged(index *runs.Index) (all []*runs.Entry) {
 	for _, e := range index.Snapshot().Entries {
-		if e.Kind == runs.Run && e.Parent == "" && len(e.Values) > 0 {
+		if e.Judged() && e.Parent == "" {
 			all = append(all, e)
 		}
 	}

@@ -3,10 +3,13 @@ package site
 import (
 	"cmp"
 	"context"
+	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -33,7 +36,7 @@ func groupsOf(all []*runs.Entry, least int) (groups []group) {
 	type key struct{ scenario, variant string }
 	of := map[key][]*runs.Entry{}
 	for _, e := range all {
-		if e.Kind == runs.Run && e.Parent == "" && len(e.Values) > 0 {
+		if e.Judged() && e.Parent == "" {
 			k := key{e.Scenario, e.Variant}
 			of[k] = append(of[k], e)
 		}
@@ -313,22 +316,24 @@ func when(e *runs.Entry) string { return e.Started.UTC().Format("2006-01-02 15:0
 // trendCSV returns the trends as CSV: a line for each run, with a column for each metric.
 func trendCSV(g group) string {
 	t := runs.Trend(g.all)
-	var b strings.Builder
-	quote := func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
-	b.WriteString("run,started,verdict,stormglass,kubernetes")
+	lines := [][]string{{"run", "started", "verdict", "stormglass", "kubernetes"}}
 	for _, f := range t.Figures {
-		b.WriteString("," + quote(f.Name))
+		lines[0] = append(lines[0], f.Name)
 	}
 	for i, e := range g.all {
-		fmt.Fprintf(&b, "\n%s,%s,%s,%s,%s", quote(e.Path), e.Started.UTC().Format("2006-01-02T15:04:05Z"), quote(e.Verdict), quote(e.Versions.Stormglass), quote(e.Versions.Kubernetes))
+		line := []string{e.Path, e.Started.UTC().Format(time.RFC3339), e.Verdict, e.Versions.Stormglass, e.Versions.Kubernetes}
 		for _, f := range t.Figures {
-			b.WriteString(",")
+			value := ""
 			if v := f.Values[i]; v != nil {
-				fmt.Fprintf(&b, "%g", *v)
+				value = strconv.FormatFloat(*v, 'g', -1, 64)
 			}
+			line = append(line, value)
 		}
+		lines = append(lines, line)
 	}
-	return b.String() + "\n"
+	var b strings.Builder
+	_ = csv.NewWriter(&b).WriteAll(lines) // a strings.Builder returns no error
+	return b.String()
 }
 
 // WriteTrend writes the page with the trends of the runs in directories as one file.
