@@ -31,8 +31,8 @@ var hardToRead = []struct{ pattern, instead string }{
 	{`\b(nothing|none|all|no \w+) but\b|\bbut for\b`, "only, except"},
 }
 
-// mostHard is the number of such constructions that 10,000 words may have.
-const mostHard = 4
+// maxHard is the number of such constructions that 10,000 words may have.
+const maxHard = 4
 
 // TestProse keeps comments, messages and pages readable.
 func TestProse(t *testing.T) {
@@ -56,8 +56,8 @@ func TestProse(t *testing.T) {
 			}
 		}
 	}
-	if 10_000*len(found) > mostHard*words {
-		t.Errorf("%d hard constructions in %d words, more than %d in 10,000:\n%s", len(found), words, mostHard, strings.Join(found, "\n"))
+	if 10_000*len(found) > maxHard*words {
+		t.Errorf("%d hard constructions in %d words, more than %d in 10,000:\n%s", len(found), words, maxHard, strings.Join(found, "\n"))
 	}
 }
 

@@ -11,16 +11,16 @@ import (
 // Maximum sizes of a response body in bytes, after decompression. A client that reads a whole body into a growing
 // buffer needs several times as much memory.
 const (
-	mostAnswer  = 256 << 20
-	mostQueried = 64 << 20
+	maxAnswer  = 256 << 20
+	maxQueried = 64 << 20
 )
 
 // Answers returns a RoundTripper that limits a response body to 256 MiB: reading more fails. The bodies of watches and
 // of followed logs are streams, and have no limit.
-func Answers(next http.RoundTripper) http.RoundTripper { return bounding{next, mostAnswer} }
+func Answers(next http.RoundTripper) http.RoundTripper { return bounding{next, maxAnswer} }
 
 // Queries is like Answers, but limits a response body to 64 MiB. Use it for queries to a Prometheus server.
-func Queries(next http.RoundTripper) http.RoundTripper { return bounding{next, mostQueried} }
+func Queries(next http.RoundTripper) http.RoundTripper { return bounding{next, maxQueried} }
 
 type bounding struct {
 	next http.RoundTripper

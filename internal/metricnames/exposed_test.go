@@ -164,8 +164,8 @@ func (p pkg) call(n *ast.CallExpr, names map[string]bool) {
 	}
 }
 
-// leastSuffix is the shortest name ending that identifies a metric.
-const leastSuffix = 10
+// minSuffix is the shortest name ending that identifies a metric.
+const minSuffix = 10
 
 // add adds the name that its parts make, or how it ends where only the last is known.
 func (p pkg) add(names map[string]bool, parts ...ast.Expr) {
@@ -179,7 +179,7 @@ func (p pkg) add(names map[string]bool, parts ...ast.Expr) {
 		}
 		text, known := p.text(part)
 		if !known {
-			if len(name) >= leastSuffix && strings.Contains(name, "_") { // a shorter suffix would match too many
+			if len(name) >= minSuffix && strings.Contains(name, "_") { // a shorter suffix would match too many
 				names["*_"+name] = true
 			}
 			return

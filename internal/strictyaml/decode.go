@@ -32,7 +32,7 @@ type decoder struct {
 }
 
 func (c *decoder) fail(n *yaml.Node, path, hint, format string, args ...any) {
-	if len(c.errs) >= MostErrors {
+	if len(c.errs) >= MaxErrors {
 		c.errs = append(c.errs, nil) // Join only counts it
 		return
 	}

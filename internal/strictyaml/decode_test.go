@@ -40,7 +40,7 @@ func TestErrorsAreBounded(t *testing.T) {
 	long := strings.Repeat("k", 1<<20)
 	var many, named strings.Builder
 	fmt.Fprintf(&many, "gates:\n  ? '%s'\n  :\n", long)
-	for i := range strictyaml.MostErrors + 50 {
+	for i := range strictyaml.MaxErrors + 50 {
 		fmt.Fprintf(&many, "    f%d: [x]\n", i)
 	}
 	named.WriteString("items:\n")
@@ -53,7 +53,7 @@ func TestErrorsAreBounded(t *testing.T) {
 		lines int
 		want  string
 	}{
-		"below a long key":    {many.String(), strictyaml.MostErrors + 1, "\na.yaml: 50 more errors (correct the errors above first)"},
+		"below a long key":    {many.String(), strictyaml.MaxErrors + 1, "\na.yaml: 50 more errors (correct the errors above first)"},
 		"in a long list":      {named.String(), 1, ": items[1001].size: "},
 		"aliases of one text": {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 64) + "]\n", 1, "too large when its aliases are expanded"},
 	} {

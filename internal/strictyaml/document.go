@@ -70,13 +70,13 @@ const maxNodes = 100_000
 // maxText is the maximum number of bytes in the names and values of a document, including all expanded aliases.
 const maxText = 64 << 20
 
-// MostErrors is the maximum number of errors that Join keeps.
-const MostErrors = 100
+// MaxErrors is the maximum number of errors that Join keeps.
+const MaxErrors = 100
 
-// Join joins errors of the document. It keeps the first MostErrors errors, and counts further errors.
+// Join joins errors of the document. It keeps the first MaxErrors errors, and counts further errors.
 func (d *Document) Join(errs []error) error {
-	if more := len(errs) - MostErrors; more > 0 {
-		errs = append(slices.Clone(errs[:MostErrors]), &Error{File: d.File, Msg: fmt.Sprintf("%d more errors", more), Hint: "correct the errors above first"})
+	if more := len(errs) - MaxErrors; more > 0 {
+		errs = append(slices.Clone(errs[:MaxErrors]), &Error{File: d.File, Msg: fmt.Sprintf("%d more errors", more), Hint: "correct the errors above first"})
 	}
 	return errors.Join(errs...)
 }
@@ -191,14 +191,14 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	return e
 }
 
-// mostNamed is the maximum length of a list whose items have names in errors. In longer lists, the search for a name is
+// maxNamed is the maximum length of a list whose items have names in errors. In longer lists, the search for a name is
 // slow.
-const mostNamed = 1000
+const maxNamed = 1000
 
 // itemPath returns the path of an item of a list. The path contains the name of the item if the name is unique, otherwise
 // its index.
 func itemPath(path string, list *yaml.Node, at int) string {
-	if at >= mostNamed {
+	if at >= maxNamed {
 		return fmt.Sprintf("%s[%d]", path, at)
 	}
 	if name := itemName(list.Content[at]); plainName.MatchString(name) && position(list, name) == at {

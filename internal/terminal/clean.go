@@ -38,14 +38,14 @@ func CleanLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// mostLines is the maximum number of lines of an error that a program prints.
-const mostLines = 200
+// maxLines is the maximum number of lines of an error that a program prints.
+const maxLines = 200
 
-// Problems returns the clean lines of an error. If there are more than mostLines, a last line says how many are missing.
+// Problems returns the clean lines of an error. If there are more than maxLines, a last line says how many are missing.
 func Problems(err error) []string {
 	lines := strings.Split(strings.TrimSpace(CleanLines(err.Error())), "\n")
-	if more := len(lines) - mostLines; more > 0 {
-		lines = append(lines[:mostLines], fmt.Sprintf("%d more lines", more))
+	if more := len(lines) - maxLines; more > 0 {
+		lines = append(lines[:maxLines], fmt.Sprintf("%d more lines", more))
 	}
 	return lines
 }

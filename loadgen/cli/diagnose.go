@@ -73,8 +73,8 @@ Exit codes:
 				return exitcode.Usagef("--comparison-period and --period have no effect with --live, which chooses the times itself (leave them out)")
 			case o.Reference != "" && (len(args) == 0 || o.Calm != ""):
 				return exitcode.Usagef("--reference replaces --comparison-period and applies only to a recorded run (name the directory of the run, and leave out --comparison-period)")
-			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
-				return exitcode.Usagef("--step %s is out of bounds (from %s to %s)", o.Step, leastStep, mostStep)
+			case o.Step != 0 && (o.Step < minStep || o.Step > maxStep):
+				return exitcode.Usagef("--step %s is out of bounds (from %s to %s)", o.Step, minStep, maxStep)
 			case len(args) == 1 && rundir.IsComparison(args[0]):
 				return exitcode.UsageError(errors.New(args[0] + " contains the runs of several variants (name the subdirectory of one variant)"))
 			}
@@ -141,7 +141,7 @@ func diagnoseObserved(address func() (string, error), p promimport.Config, o dia
 	}, nil
 }
 
-const leastStep, mostStep = 100 * time.Millisecond, time.Hour
+const minStep, maxStep = 100 * time.Millisecond, time.Hour
 
 var exitOf = map[string]int{result.Healthy: exitcode.Pass, result.Diagnosed: exitcode.Fail, result.Unknown: exitcode.NoData, result.CannotTell: exitcode.NoData}
 

@@ -193,11 +193,11 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 	return err
 }
 
-// longest and mostSteps limit the comparison period and the diagnosed time with a Prometheus server. They limit memory,
+// longest and maxSteps limit the comparison period and the diagnosed time with a Prometheus server. They limit memory,
 // because each series has a value at each step.
 const (
-	longest   = 48 * time.Hour
-	mostSteps = 11_000
+	longest  = 48 * time.Hour
+	maxSteps = 11_000
 )
 
 // bounded returns an error if the comparison period or the diagnosed time is too long or has too many steps. It does
@@ -210,8 +210,8 @@ func (o diagnoseOptions) bounded(times diagnosis.Options) error {
 		switch length := s.into.To.Sub(s.into.From); {
 		case length > longest:
 			return exitcode.Usagef("%s %q: a period of %s is too long, the maximum is %s (choose a shorter one)", s.flag, s.text, length, longest)
-		case times.Step > 0 && length/times.Step > mostSteps:
-			return exitcode.Usagef("%s %q: the period has %d steps of %s, the maximum is %d (choose a larger --step or a shorter period)", s.flag, s.text, length/times.Step, times.Step, mostSteps)
+		case times.Step > 0 && length/times.Step > maxSteps:
+			return exitcode.Usagef("%s %q: the period has %d steps of %s, the maximum is %d (choose a larger --step or a shorter period)", s.flag, s.text, length/times.Step, times.Step, maxSteps)
 		}
 	}
 	return nil

@@ -12,12 +12,12 @@ import (
 
 // The minimum size of a terminal that can show the page.
 const (
-	leastColumns = 80
-	leastRows    = 24
+	minColumns = 80
+	minRows    = 24
 )
 
-// mostPoints is the maximum number of points in a chart: one point per second for a quarter of an hour.
-const mostPoints = 900
+// maxPoints is the maximum number of points in a chart: one point per second for a quarter of an hour.
+const maxPoints = 900
 
 // point holds the values of all charts for one second: rates per second, the p99 latency in seconds, and the numbers of
 // nodes, pods and watches.
@@ -29,7 +29,7 @@ type pageModel struct {
 	began    time.Time
 	url      string // URL of the web page; empty without --web
 	snapshot run.Snapshot
-	points   []point // the newest points, at most mostPoints
+	points   []point // the newest points, at most maxPoints
 	dropped  int     // number of older points that were dropped
 	last     time.Time
 	steps    []string
@@ -49,7 +49,7 @@ func (m *pageModel) take(s run.Snapshot, now time.Time) {
 	m.points = append(m.points, point{
 		s.Offered, s.Achieved, s.P99.Seconds(), float64(s.NodesReady), float64(s.PodsReady), float64(s.WatchesOpen),
 	})
-	if over := len(m.points) - mostPoints; over > 0 {
+	if over := len(m.points) - maxPoints; over > 0 {
 		m.points = slices.Delete(m.points, 0, over)
 		m.dropped += over
 	}

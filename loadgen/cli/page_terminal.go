@@ -39,7 +39,7 @@ func openTerminal() (*rawTerminal, error) {
 
 func (t *rawTerminal) take() error {
 	columns, rows := t.size()
-	if columns < leastColumns || rows < leastRows {
+	if columns < minColumns || rows < minRows {
 		return fmt.Errorf("a terminal of %d by %d is too small", columns, rows)
 	}
 	return t.control(func(fd int) error {

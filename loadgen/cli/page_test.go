@@ -84,11 +84,11 @@ func TestPageAsText(t *testing.T) {
 // A frame fits any size of the terminal and any length of the run.
 func TestPageFitsAnyTerminal(t *testing.T) {
 	m, now := stormPage()
-	for range 3 * mostPoints {
+	for range 3 * maxPoints {
 		m.last = time.Time{}
 		m.take(m.snapshot, now)
 	}
-	if len(m.points) != mostPoints {
+	if len(m.points) != maxPoints {
 		t.Errorf("the page keeps %d points", len(m.points))
 	}
 	for _, colours := range []bool{false, true} {

@@ -10,18 +10,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-// mostCompared is the maximum value of --copies. It prevents overflows of the numbers of requests.
-const mostCompared = 1_000_000
+// maxCompared is the maximum value of --copies. It prevents overflows of the numbers of requests.
+const maxCompared = 1_000_000
 
 // Default limits for the differences between a recording and a faithful replay.
 const (
-	mostRateError       = 0.01
-	mostDispersionError = 0.10
+	maxRateError       = 0.01
+	maxDispersionError = 0.10
 )
 
 func newRecordCompare() *cobra.Command {
 	var o recording.CompareOptions
-	rate, dispersion := mostRateError, mostDispersionError
+	rate, dispersion := maxRateError, maxDispersionError
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "compare RECORDING REPLAY",
@@ -45,8 +45,8 @@ Exit codes:
 			if o.Speed <= 0 {
 				err = errors.Join(err, exitcode.Usagef("--speed %g: must be greater than 0", o.Speed))
 			}
-			if o.Copies < 1 || o.Copies > mostCompared {
-				err = errors.Join(err, exitcode.Usagef("--copies %d is out of bounds (1 to %d)", o.Copies, mostCompared))
+			if o.Copies < 1 || o.Copies > maxCompared {
+				err = errors.Join(err, exitcode.Usagef("--copies %d is out of bounds (1 to %d)", o.Copies, maxCompared))
 			}
 			if err != nil {
 				return err

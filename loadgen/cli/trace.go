@@ -97,7 +97,7 @@ trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
 			if only != (traceFilter{}) {
 				list.Pods = nil
 			} else {
-				list.Shown = traces[:min(len(traces), mostListed)]
+				list.Shown = traces[:min(len(traces), maxListed)]
 			}
 			return showAs(w, output, exitcode.Pass, traces, func() error {
 				return report.Traces(w, list, textOptions(w, ""))
@@ -114,8 +114,8 @@ trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
 	return cmd
 }
 
-// mostListed is the maximum number of traces in a list without a filter.
-const mostListed = 40
+// maxListed is the maximum number of traces in a list without a filter.
+const maxListed = 40
 
 // readTraces returns the kept traces of the run in dir, and the lives of pods.
 func readTraces(dir string) ([]spans.Trace, []result.PodLife, error) {

@@ -12,9 +12,9 @@ import (
 const (
 	// longestRun is longer than any run. It bounds loops over the time of a run.
 	longestRun = 60 * 24 * time.Hour
-	// mostCounted is larger than any number that a run measures, in any unit. Sums of numbers up to mostCounted do not
+	// maxCounted is larger than any number that a run measures, in any unit. Sums of numbers up to maxCounted do not
 	// overflow.
-	mostCounted = 1e15
+	maxCounted = 1e15
 )
 
 // Check returns an error if r has values that no run writes.
@@ -87,8 +87,8 @@ func (m *Measurements) Check() error {
 	return nil
 }
 
-// mostLoads is the maximum number of loads in a phase. It limits the time to judge them.
-const mostLoads = 5_000
+// maxLoads is the maximum number of loads in a phase. It limits the time to judge them.
+const maxLoads = 5_000
 
 func (p Phase) check() error {
 	once := map[string]bool{}
@@ -97,8 +97,8 @@ func (p Phase) check() error {
 			return fmt.Errorf("load %s appears twice", name)
 		}
 		once[kind+" "+name] = true
-		if len(once) > mostLoads {
-			return fmt.Errorf("it has more loads than the maximum of %d", mostLoads)
+		if len(once) > maxLoads {
+			return fmt.Errorf("it has more loads than the maximum of %d", maxLoads)
 		}
 		return nil
 	}
@@ -144,7 +144,7 @@ func (p Phase) check() error {
 	return p.checkTransitions()
 }
 
-// checkNumbers returns an error if a number is negative or larger than mostCounted. All numbers that a generator
+// checkNumbers returns an error if a number is negative or larger than maxCounted. All numbers that a generator
 // measures are counts, lengths or rates.
 func checkNumbers(path string, v reflect.Value) error {
 	n := 0.0
@@ -190,7 +190,7 @@ func checkNumbers(path string, v reflect.Value) error {
 	case reflect.Float64:
 		n = v.Float()
 	}
-	if !(n >= 0 && n <= mostCounted) {
+	if !(n >= 0 && n <= maxCounted) {
 		return fmt.Errorf("%s is %v, which is impossible", path, n)
 	}
 	return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostSegment is the maximum size of a file of a run. The largest files of a Prometheus archive have 512 MiB.
-const mostSegment = 1 << 30
+// maxSegment is the maximum size of a file of a run. The largest files of a Prometheus archive have 512 MiB.
+const maxSegment = 1 << 30
 
 // noDigest is the value of Run.Digest while the digest is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
@@ -82,7 +82,7 @@ func FilesBelow(dir, name string) ([]string, error) {
 		return nil, &Damaged{name, userfile.Cause(err)}
 	}
 	if !info.IsDir() {
-		if err := userfile.Check(at, mostSegment); err != nil {
+		if err := userfile.Check(at, maxSegment); err != nil {
 			return nil, &Damaged{name, err}
 		}
 		return []string{name}, nil
@@ -106,7 +106,7 @@ func FilesBelow(dir, name string) ([]string, error) {
 }
 
 func digestFile(dir, name string) (string, error) {
-	f, err := userfile.Open(filepath.Join(dir, filepath.FromSlash(name)), mostSegment)
+	f, err := userfile.Open(filepath.Join(dir, filepath.FromSlash(name)), maxSegment)
 	if err != nil {
 		return "", &Damaged{name, err}
 	}

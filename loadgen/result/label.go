@@ -10,16 +10,16 @@ import (
 
 // Limits of Run.Labels: the number of labels, and the length of a value in characters.
 const (
-	mostLabels     = 32
-	mostLabelValue = 63
+	maxLabels     = 32
+	maxLabelValue = 63
 )
 
 var labelName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 
 // CheckLabels returns an error if a run cannot have these labels.
 func CheckLabels(labels map[string]string) error {
-	if len(labels) > mostLabels {
-		return fmt.Errorf("a run has at most %d labels, but these are %d", mostLabels, len(labels))
+	if len(labels) > maxLabels {
+		return fmt.Errorf("a run has at most %d labels, but these are %d", maxLabels, len(labels))
 	}
 	for name, value := range labels {
 		if err := checkLabel(name, value); err != nil {
@@ -35,8 +35,8 @@ func checkLabel(name, value string) error {
 		return fmt.Errorf("%.80q is not the name of a label (use at most 63 letters, digits, -, _ and ., and begin and end with a letter or digit)", name)
 	case value == "":
 		return fmt.Errorf("the label %s has no value (write %[1]s=VALUE)", name)
-	case utf8.RuneCountInString(value) > mostLabelValue:
-		return fmt.Errorf("the value of the label %s has more than %d characters (use a shorter value)", name, mostLabelValue)
+	case utf8.RuneCountInString(value) > maxLabelValue:
+		return fmt.Errorf("the value of the label %s has more than %d characters (use a shorter value)", name, maxLabelValue)
 	case !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fmt.Errorf("the value of the label %s has characters that cannot be printed (remove them)", name)
 	}

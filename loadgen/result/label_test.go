@@ -12,7 +12,7 @@ import (
 // Labels survive writing and reading run.json. A run.json with labels that no run writes is damaged.
 func TestLabelsOfRunFile(t *testing.T) {
 	many := map[string]string{}
-	for i := range mostLabels + 1 {
+	for i := range maxLabels + 1 {
 		many[fmt.Sprint(i)] = "x"
 	}
 	for name, c := range map[string]struct {

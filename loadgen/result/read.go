@@ -12,14 +12,14 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostObjects is the maximum number of objects and lists in a JSON document. It limits the memory for reading a document:
+// maxObjects is the maximum number of objects and lists in a JSON document. It limits the memory for reading a document:
 // an empty object has three bytes in the file but takes up to a kilobyte of memory. The objects that a run writes have at least a
 // hundred bytes.
-const mostObjects = 1_000_000
+const maxObjects = 1_000_000
 
-// mostBytes returns the maximum size of a file, by its extension. The limits are larger than any file of a run with a
+// maxBytes returns the maximum size of a file, by its extension. The limits are larger than any file of a run with a
 // thousand loads in ten phases, or with 200 loads for an hour.
-func mostBytes(name string) int64 {
+func maxBytes(name string) int64 {
 	switch filepath.Ext(name) {
 	case ".yaml":
 		return 4 * userfile.Text // the file includes all default values
@@ -54,7 +54,7 @@ type Checked interface{ Check() error }
 
 // ReadFile reads a file of the run in dir. Every error is a *Damaged.
 func ReadFile(dir, name string) ([]byte, error) {
-	data, err := userfile.Read(filepath.Join(dir, name), mostBytes(name))
+	data, err := userfile.Read(filepath.Join(dir, name), maxBytes(name))
 	if err != nil {
 		return nil, &Damaged{name, err}
 	}
@@ -73,8 +73,8 @@ func ReadJSON(dir, name string, v Checked) error {
 
 // Decode is like ReadJSON, but decodes data instead of reading the file. It uses name only in errors.
 func Decode(name string, data []byte, v Checked) error {
-	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) > mostObjects {
-		return &Damaged{name, fmt.Errorf("it has more objects and lists than the maximum of %d", mostObjects)}
+	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) > maxObjects {
+		return &Damaged{name, fmt.Errorf("it has more objects and lists than the maximum of %d", maxObjects)}
 	}
 	err := json.Unmarshal(data, v)
 	if err != nil {

@@ -102,7 +102,7 @@ func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 	return ReplayShare{Recording: float64(recorded) / float64(max(recordedAll, 1)), Replay: float64(seen) / float64(max(seenAll, 1))}
 }
 
-const mostDifferences = 5
+const maxDifferences = 5
 
 // Notes returns one line for each way in which the replay differs from the recording: requests that were not sent as in the
 // recording, and verbs and resources whose fraction of 404 or 409 responses differs by over a percentage point. The latter are
@@ -119,8 +119,8 @@ func (r Replay) Notes() []string {
 		notes = append(notes, fmt.Sprintf("replay %s: the bodies of %d requests of the recording are cut to %s bytes, the most that the API server accepts", r.Load, r.Cut[size], size))
 	}
 	differences := r.differences()
-	notes = append(notes, differences[:min(len(differences), mostDifferences)]...)
-	if more := len(differences) - mostDifferences; more > 0 {
+	notes = append(notes, differences[:min(len(differences), maxDifferences)]...)
+	if more := len(differences) - maxDifferences; more > 0 {
 		notes = append(notes, fmt.Sprintf("replay %s: shares of 404 and 409 differ for %d more verbs and resources", r.Load, more))
 	}
 	return notes

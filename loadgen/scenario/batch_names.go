@@ -6,8 +6,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// mostCompared is the number of replicas, and of iterations, whose object names distinct compares.
-const mostCompared = 50
+// maxCompared is the number of replicas, and of iterations, whose object names distinct compares.
+const maxCompared = 50
 
 // checkBatch expands a batch and returns an error if two objects have the same name. Only validation calls it: a run
 // expands its batches several times and need not repeat the check.
@@ -26,7 +26,7 @@ func (o *Objects) distinct(i int) error {
 	iterations := of.times(o.batch.Iterations)
 	type place struct{ iteration, replica int }
 	places := []place{{0, of.Replicas}, {iterations - 1, 1}, {iterations - 1, of.Replicas}}
-	for n := range mostCompared {
+	for n := range maxCompared {
 		places = append(places, place{0, min(n+1, of.Replicas)}, place{min(n, iterations-1), 1})
 	}
 	compared := map[place]bool{}

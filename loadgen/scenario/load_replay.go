@@ -165,8 +165,8 @@ func (l *Load) Users() []string {
 const (
 	replayRate       = "replay-rate-error"
 	replayDispersion = "replay-dispersion-error"
-	mostRate         = "1%"
-	mostDispersion   = "10%"
+	maxRate          = "1%"
+	maxDispersion    = "10%"
 )
 
 // addReplayGates adds the fidelity gates to each replay, except those that the scenario already has. It does not change
@@ -179,7 +179,7 @@ func (s *Scenario) addReplayGates() {
 		if !l.kind().recorded {
 			continue
 		}
-		for _, own := range []struct{ objective, most string }{{replayRate, mostRate}, {replayDispersion, mostDispersion}} {
+		for _, own := range []struct{ objective, most string }{{replayRate, maxRate}, {replayDispersion, maxDispersion}} {
 			has := func(g Gate) bool { return g.Objective == own.objective && (g.Load == "" || g.Load == l.Name) }
 			if slices.ContainsFunc(s.Gates, has) {
 				continue

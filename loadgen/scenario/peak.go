@@ -98,7 +98,7 @@ func (l *Load) peak() float64 {
 			at[i] = e.At.D().Seconds() / max(l.Speed, minSpeed)
 		}
 		slices.Sort(at)
-		return float64(mostWithin(at, 1) * max(l.Copies, 1))
+		return float64(maxWithin(at, 1) * max(l.Copies, 1))
 	}
 	switch s := l.Shape; s.Kind {
 	case "ramp", "step":
@@ -112,14 +112,14 @@ func (l *Load) peak() float64 {
 		for i, t := range s.Times {
 			at[i] = t / max(s.Speed, minSpeed)
 		}
-		return float64(mostWithin(at, 1))
+		return float64(maxWithin(at, 1))
 	}
 	return rate
 }
 
-// mostWithin returns the maximum number of times in `at` that lie within an interval shorter than length. `at` must be
+// maxWithin returns the maximum number of times in `at` that lie within an interval shorter than length. `at` must be
 // sorted.
-func mostWithin(at []float64, length float64) (most int) {
+func maxWithin(at []float64, length float64) (most int) {
 	first := 0
 	for i := range at {
 		for at[i]-at[first] >= length {

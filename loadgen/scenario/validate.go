@@ -46,7 +46,7 @@ type validator struct {
 }
 
 func (v *validator) fail(path, hint, format string, args ...any) {
-	if len(v.errs) >= strictyaml.MostErrors {
+	if len(v.errs) >= strictyaml.MaxErrors {
 		v.errs = append(v.errs, nil) // Join only counts it
 		return
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostVariants is the maximum number of variants. Each variant is a parsed copy of the scenario and takes memory.
-const mostVariants = 100
+// maxVariants is the maximum number of variants. Each variant is a parsed copy of the scenario and takes memory.
+const maxVariants = 100
 
 // parseVariants parses the scenario once for each variant, with the variant's fields applied. Errors name the variant.
 func (s *Scenario) parseVariants(file string, data []byte, overrides []string) error {
-	if n := len(s.Variants); n > mostVariants || n*len(data) > userfile.Text {
-		return s.Errorf("variants", fmt.Sprintf("at most %d variants, and at most %d MiB for the file's size times the number of variants", mostVariants, userfile.Text>>20),
+	if n := len(s.Variants); n > maxVariants || n*len(data) > userfile.Text {
+		return s.Errorf("variants", fmt.Sprintf("at most %d variants, and at most %d MiB for the file's size times the number of variants", maxVariants, userfile.Text>>20),
 			"%d variants are too many for a file of %d bytes", n, len(data))
 	}
 	var errs []error

@@ -185,7 +185,7 @@ func (s *Supervisor) diedError(i *instance) error {
 
 const (
 	maxQuoted  = 8       // lines
-	mostErrors = 3       // maximum number of errors among these lines
+	maxErrors  = 3       // maximum number of errors among these lines
 	maxLogLine = 1000    // bytes; a line of etcd's log may contain a whole stack
 	quotedTail = 4 << 20 // bytes at the end of a log: after a fatal error, klog writes the stacks of all goroutines
 )
@@ -247,7 +247,7 @@ func lastErrors(lines []string) (errs []string, after int) {
 	said := map[string]bool{}
 	for i, line := range slices.Backward(lines) {
 		message := klogHead.ReplaceAllString(line, "")
-		if !errorLine.MatchString(line) || harmless.MatchString(line) || said[message] || len(errs) == mostErrors {
+		if !errorLine.MatchString(line) || harmless.MatchString(line) || said[message] || len(errs) == maxErrors {
 			continue
 		}
 		said[message] = true

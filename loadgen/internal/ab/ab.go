@@ -33,9 +33,9 @@ import (
 // warmUp is the number of the first pair, which warms the machine up and does not count.
 const warmUp = 0
 
-// mostThrown limits the discarded pairs: the comparison ends if their number exceeds mostThrown times the plan's
+// maxThrown limits the discarded pairs: the comparison ends if their number exceeds maxThrown times the plan's
 // maximum number of pairs.
-const mostThrown = 1
+const maxThrown = 1
 
 // Options configure a comparison.
 type Options struct {
@@ -210,8 +210,8 @@ func (s *session) baseline() error {
 		return fmt.Errorf("--a %w", err)
 	}
 	set = withoutUnfit(&s.c, set)
-	if len(set) < paired.LeastRuns {
-		return exitcode.Usagef("--a %s: %d runs are too few to estimate how much identical runs vary (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.LeastRuns)
+	if len(set) < paired.MinRuns {
+		return exitcode.Usagef("--a %s: %d runs are too few to estimate how much identical runs vary (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.MinRuns)
 	}
 	s.c.Sets, s.before = &result.Sets{Differences: []result.Difference{}}, set
 	for _, r := range set {
@@ -240,7 +240,7 @@ func (s *session) pairs(ctx context.Context) error {
 		if paired.IsLook(plan, counted) && decided(s.c) || counted >= plan.Most() {
 			return nil
 		}
-		if s.c.Thrown-before > mostThrown*plan.Most() {
+		if s.c.Thrown-before > maxThrown*plan.Most() {
 			s.c.Notes = append(s.c.Notes, givenUp(s.c))
 			return nil
 		}

@@ -174,8 +174,8 @@ func sideOf(path string, r recorded) result.Side {
 	return result.Side{Spec: []string{path}, Set: r.result.Run.Overrides, Variant: r.result.Run.Variant, Versions: r.result.Run.Versions}
 }
 
-// mostDeep is the maximum number of levels below the given directory in which readSet searches for runs.
-const mostDeep = 2
+// maxDeep is the maximum number of levels below the given directory in which readSet searches for runs.
+const maxDeep = 2
 
 // readSet reads the runs in a directory and its subdirectories. It judges the runs that have no result yet.
 func readSet(ctx context.Context, dir string) (all []recorded, err error) {
@@ -244,7 +244,7 @@ func runsIn(dir string, depth int) (all []string, err error) {
 		return nil, exitcode.Usagef("%s: %w (specify the directory of a run)", dir, userfile.Cause(err))
 	case ours:
 		return []string{dir}, nil
-	case depth == mostDeep:
+	case depth == maxDeep:
 		return nil, nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, result.ABFile)); err == nil && depth > 0 {
@@ -422,8 +422,8 @@ func tooFew(c result.AB) string {
 	switch a, b := len(c.Sets.A), len(c.Sets.B); {
 	case a == 1 && b == 1:
 		return "A and B have only one run each, which is too few for a test"
-	case min(a, b) < paired.LeastRuns:
-		return fmt.Sprintf("A has %d runs and B has %d, but each needs at least %d", a, b, paired.LeastRuns)
+	case min(a, b) < paired.MinRuns:
+		return fmt.Sprintf("A has %d runs and B has %d, but each needs at least %d", a, b, paired.MinRuns)
 	}
 	return ""
 }

@@ -58,8 +58,8 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 			t.Notes = append(t.Notes, fmt.Sprintf("%s: only a lower bound of %s is known", r.dir, strings.Join(m.AtLeast, ", ")))
 		}
 	}
-	if n := len(all); n < changepoint.LeastValues {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d runs: a trend needs at least %d to find a change", n, changepoint.LeastValues))
+	if n := len(all); n < changepoint.MinValues {
+		t.Notes = append(t.Notes, fmt.Sprintf("%d runs: a trend needs at least %d to find a change", n, changepoint.MinValues))
 	}
 	for i := range t.Figures {
 		f := &t.Figures[i]

@@ -35,11 +35,11 @@ var resources = []resource{
 const (
 	// fullFrom is the lowest utilisation at which a resource counts as full.
 	fullFrom = 0.8
-	// mostUses is the number of resources that a trial records.
-	mostUses = 3
+	// maxUses is the number of resources that a trial records.
+	maxUses = 3
 )
 
-// uses returns the mostUses resources with the highest utilisation between from and to, the highest first.
+// uses returns the maxUses resources with the highest utilisation between from and to, the highest first.
 func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []result.Use, err error) {
 	window := archive.Window(from, to)
 	for _, r := range resources {
@@ -52,7 +52,7 @@ func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []re
 		}
 	}
 	slices.SortStableFunc(all, func(a, b result.Use) int { return cmp.Compare(b.Share, a.Share) })
-	return all[:min(mostUses, len(all))], nil
+	return all[:min(maxUses, len(all))], nil
 }
 
 // coresUsed returns the mean number of processors that each component used between from and to.

@@ -17,8 +17,8 @@ const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window]))
 // Bounds of the gates that addGates adds.
 const (
 	leastAchieved = "99%"
-	mostUnsent    = "0%"
-	mostGrowth    = "2%"
+	maxUnsent     = "0%"
+	maxGrowth     = "2%"
 )
 
 // addGates adds the gates of a trial to the scenario: 99% of the due requests must succeed, the generator must send all
@@ -61,9 +61,9 @@ func addGates(s *scenario.Scenario) {
 			over = slices.DeleteFunc(slices.Clone(held), func(phase string) bool { return phase != l.Phase })
 		}
 		achieved = append(achieved, scenario.Gate{Name: "achieved" + of, Objective: "achieved", Load: l.Name, Min: bound(leastAchieved), Over: over})
-		steady = append(steady, scenario.Gate{Name: "in-flight-steady" + of, Expr: strings.ReplaceAll(growth, "$load", l.Name), Max: bound(mostGrowth), Over: over})
+		steady = append(steady, scenario.Gate{Name: "in-flight-steady" + of, Expr: strings.ReplaceAll(growth, "$load", l.Name), Max: bound(maxGrowth), Over: over})
 	}
-	sent := scenario.Gate{Name: "all-sent", Objective: "unsent", Max: bound(mostUnsent), Over: held}
+	sent := scenario.Gate{Name: "all-sent", Objective: "unsent", Max: bound(maxUnsent), Over: held}
 	for _, g := range slices.Concat(achieved, []scenario.Gate{sent}, steady) {
 		if len(g.Over) == 0 || asksAlready(s.Gates, g, len(loads) == 1) {
 			continue
@@ -98,9 +98,9 @@ func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []s
 	return names
 }
 
-// leastShare returns the fraction of a load's requests in the smallest group that gates judge separately: the requests
+// minShare returns the fraction of a load's requests in the smallest group that gates judge separately: the requests
 // of one tenant with one operation of the mix.
-func leastShare(l *scenario.Load) float64 {
+func minShare(l *scenario.Load) float64 {
 	var mix, tenants []float64
 	for _, o := range l.Mix {
 		mix = append(mix, o.Weight)
@@ -137,7 +137,7 @@ func fewest(s *scenario.Scenario, g scenario.Gate, loads []scenario.PlacedLoad) 
 			if l.Phase != "" && l.Phase != name {
 				continue
 			}
-			least = min(least, float64(l.Rate)*leastShare(l.Load)*s.Phase(name).For.D().Seconds())
+			least = min(least, float64(l.Rate)*minShare(l.Load)*s.Phase(name).For.D().Seconds())
 		}
 	}
 	if math.IsInf(least, 1) {

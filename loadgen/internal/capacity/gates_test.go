@@ -94,7 +94,7 @@ func TestGrowth(t *testing.T) {
 	}
 	broken := 0
 	for i := range phases {
-		if grows(fmt.Sprint(i)) > bound(mostGrowth).Value {
+		if grows(fmt.Sprint(i)) > bound(maxGrowth).Value {
 			broken++
 		}
 	}

@@ -125,8 +125,8 @@ func (s *session) open(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	if longest := longestPhase(s.o.Scenario); longest < leastTrial {
-		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts only %s (to show whether the control plane sustains a load, a phase should last at least %s)", longest, leastTrial))
+	if longest := longestPhase(s.o.Scenario); longest < minTrial {
+		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts only %s (to show whether the control plane sustains a load, a phase should last at least %s)", longest, minTrial))
 	}
 	if s.o.Resume != "" {
 		return s.resume()
@@ -165,8 +165,8 @@ func (s *session) plan() (err error) {
 	return nil
 }
 
-// leastTrial is the recommended minimum length of a phase in a trial.
-const leastTrial = 20 * time.Second
+// minTrial is the recommended minimum length of a phase in a trial.
+const minTrial = 20 * time.Second
 
 // longestPhase returns the length of the longest phase. A phase that ends by a condition counts with its time limit.
 func longestPhase(sc *scenario.Scenario) (longest time.Duration) {

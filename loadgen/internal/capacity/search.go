@@ -50,26 +50,26 @@ func (o Options) Check() error {
 // checkEnd validates the options that end a search, and names their flags.
 func (o Options) checkEnd() error {
 	switch {
-	case !(o.Width >= leastWidth && o.Width <= mostWidth):
-		return fmt.Errorf("--width %v%%: must be from %v%% to %v%%", 100*o.Width, 100*leastWidth, 100*mostWidth)
-	case o.Trials < leastTrials:
-		return fmt.Errorf("--trials %d: must be at least %d", o.Trials, leastTrials)
+	case !(o.Width >= minWidth && o.Width <= maxWidth):
+		return fmt.Errorf("--width %v%%: must be from %v%% to %v%%", 100*o.Width, 100*minWidth, 100*maxWidth)
+	case o.Trials < minTrials:
+		return fmt.Errorf("--trials %d: must be at least %d", o.Trials, minTrials)
 	}
 	return nil
 }
 
 const (
-	leastWidth, mostWidth = 0.01, 1
-	leastTrials           = 3
+	minWidth, maxWidth = 0.01, 1
+	minTrials          = 3
 
 	lapse      = 0.02 // assumed fraction of trials with a random outcome
 	confidence = 0.90 // probability that the interval contains the capacity
 	gridStep   = 0.005
 	confirmOf  = 5 // maximum number of confirming trials
 	confirmed  = 3 // number of confirming trials that must be good
-	// mostWide limits the width of the interval, as a multiple of the requested width, if a search has used all its
+	// maxWide limits the width of the interval, as a multiple of the requested width, if a search has used all its
 	// trials. In a wider interval, it has not found the capacity.
-	mostWide = 2
+	maxWide = 2
 	// invalidInRow is the number of invalid trials in a row after which the generator counts as the limit. Other
 	// processes on the machine may cause a single invalid trial.
 	invalidInRow = 2
@@ -268,7 +268,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		case s.good == 0 && s.bad >= 2 && low <= s.o.Least*(1+2*gridStep):
 			s.answer = BelowRange
 			return
-		case !narrow && high/low-1 > mostWide*s.o.Width:
+		case !narrow && high/low-1 > maxWide*s.o.Width:
 			s.answer = Unfinished
 			return
 		}

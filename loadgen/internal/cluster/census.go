@@ -40,11 +40,11 @@ type member struct {
 }
 
 const (
-	// mostMembers is the size of the largest batch whose objects the census renders one by one.
-	mostMembers = 50_000
-	// mostLooked is the maximum number of objects to examine. Beyond it, the census reports the effects of actions as
+	// maxMembers is the size of the largest batch whose objects the census renders one by one.
+	maxMembers = 50_000
+	// maxLooked is the maximum number of objects to examine. Beyond it, the census reports the effects of actions as
 	// unknown.
-	mostLooked = 2_000_000
+	maxLooked = 2_000_000
 )
 
 // controlled lists the resources whose objects controllers create on their own. It also lists nodes and namespaces, because
@@ -190,7 +190,7 @@ func (c *census) phase(p *scenario.Phase) {
 			how = how.Or(scenario.AtMost)
 			most = int((length-at).Seconds()*rate) + 1 // the first request is sent immediately
 		}
-		if c.looked > mostLooked {
+		if c.looked > maxLooked {
 			how = scenario.Unknown // the number of requests in the remaining rounds is unknown too
 		}
 		sent := c.act(a, p.Name, path(i), how, most)
@@ -225,7 +225,7 @@ func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certai
 }
 
 // members returns the objects of a batch and, as `kinds`, one object of each kind. It returns no members if the batch
-// has more than mostMembers.
+// has more than maxMembers.
 func (c *census) members(b scenario.PlacedBatch) (members, kinds []member) {
 	all, err := c.s.Expand(b)
 	if err != nil { // the scenario was not parsed
@@ -234,7 +234,7 @@ func (c *census) members(b scenario.PlacedBatch) (members, kinds []member) {
 	for _, k := range all.Kinds() {
 		kinds = append(kinds, c.member(k))
 	}
-	if known, ok := c.batches[b.Path]; ok || all.Len() > mostMembers {
+	if known, ok := c.batches[b.Path]; ok || all.Len() > maxMembers {
 		return known, kinds
 	}
 	for i := range all.Len() {

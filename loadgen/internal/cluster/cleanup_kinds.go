@@ -171,7 +171,7 @@ func remaining(left []*corev1.Namespace) string {
 	return " (" + some(all) + ")"
 }
 
-const mostSearched = 10
+const maxSearched = 10
 
 // heldIn describes the objects that wait for finalizers in namespaces that are being deleted. It leaves out objects that
 // it cannot list.
@@ -192,7 +192,7 @@ func (c *cleaner) heldIn(ctx context.Context, left []*corev1.Namespace) (held []
 				continue
 			}
 			resource := gv.WithResource(r.Name)
-			for _, ns := range left[:min(len(left), mostSearched)] {
+			for _, ns := range left[:min(len(left), maxSearched)] {
 				of := metadataCollection{c.metadata.Resource(resource).Namespace(ns.Name)}
 				_, _ = listed(ctx, r.Name, of, c.all(), func(o runtime.Object) bool {
 					if m, err := meta.Accessor(o); err == nil && m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) > 0 {

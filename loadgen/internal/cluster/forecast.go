@@ -183,9 +183,9 @@ func (f forecast) manifests() {
 	}
 }
 
-// mostDrawn is the maximum number of requests of a load that the forecast simulates one by one. If a load sends more,
+// maxDrawn is the maximum number of requests of a load that the forecast simulates one by one. If a load sends more,
 // the forecast estimates the counts from the configured shares.
-const mostDrawn = 20_000_000
+const maxDrawn = 20_000_000
 
 // loads adds the requests of loads, and the objects that loads create, both before they start and by their requests.
 func (f forecast) loads() {
@@ -206,7 +206,7 @@ func (f forecast) loads() {
 		}
 		n, how := f.s.Arrivals(l)
 		var drawn map[[2]string]int64
-		if l.Kind == "requests" && n <= mostDrawn {
+		if l.Kind == "requests" && n <= maxDrawn {
 			drawn = object.Count(f.s.Seed, *l.Load, n)
 		}
 		for _, share := range f.s.Shares(l) {

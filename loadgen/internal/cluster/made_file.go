@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// mostRecorded is the maximum size of result.CreatedFile in bytes: about 400,000 objects.
-	mostRecorded = 64 << 20
-	// mostResources is the maximum number of resources in result.CreatedFile. A cleanup lists each of them.
-	mostResources = 1000
+	// maxRecorded is the maximum size of result.CreatedFile in bytes: about 400,000 objects.
+	maxRecorded = 64 << 20
+	// maxResources is the maximum number of resources in result.CreatedFile. A cleanup lists each of them.
+	maxResources = 1000
 )
 
 // madeLine is a line of result.CreatedFile: an object that a run created.
@@ -71,16 +71,16 @@ func (t *Target) RecordedIn() string {
 }
 
 // write appends an object to the file, if any. It does not buffer, so that a killed run loses nothing. It stops after a
-// failed write, or when the file has mostRecorded bytes.
+// failed write, or when the file has maxRecorded bytes.
 func (m *made) write(r schema.GroupVersionResource, kind string, uid types.UID) {
 	if m.file == nil {
 		return
 	}
 	line, err := json.Marshal(madeLine{m.run, r.Group, r.Version, r.Resource, kind, uid})
-	if m.written += len(line) + 1; err == nil && m.written <= mostRecorded {
+	if m.written += len(line) + 1; err == nil && m.written <= maxRecorded {
 		_, err = m.file.Write(append(line, '\n'))
 	}
-	if err != nil || m.written > mostRecorded {
+	if err != nil || m.written > maxRecorded {
 		m.file.Close()
 		m.file = nil
 	}
@@ -127,8 +127,8 @@ func ReadLeftovers(dir string) (Leftovers, error) {
 		switch {
 		case l.Run != left.Run:
 			wrong = fmt.Errorf("line %d: the object is not from run %s", i+1, left.Run)
-		case len(left.made.all) > mostResources:
-			wrong = fmt.Errorf("line %d: more than %d resources", i+1, mostResources)
+		case len(left.made.all) > maxResources:
+			wrong = fmt.Errorf("line %d: more than %d resources", i+1, maxResources)
 		default:
 			continue
 		}

@@ -237,7 +237,7 @@ func TestRecordsAreChecked(t *testing.T) {
 	const good = `{"run":"0123456789","version":"v1","resource":"namespaces","kind":"Namespace","uid":"u"}` + "\n"
 	change := func(from, to string) string { return good + strings.Replace(good, from, to, 1) }
 	var many strings.Builder
-	for i := range mostResources + 1 {
+	for i := range maxResources + 1 {
 		many.WriteString(strings.Replace(good, "namespaces", fmt.Sprintf("r%d", i), 1))
 	}
 	for name, c := range map[string]struct{ text, want string }{

@@ -23,11 +23,11 @@ const (
 	// the generator starts to process it. Lag is part of the judged latency, so the limit is the same as
 	// MaxSchedulingLag.
 	MaxRequestLag = MaxSchedulingLag
-	// leastRequests is the minimum number of requests for a p99 that does not depend on a single request.
-	leastRequests = 100
-	// leastLate is the minimum number of late ticks of the timer, which cover half a second, at which the lag of a
+	// minRequests is the minimum number of requests for a p99 that does not depend on a single request.
+	minRequests = 100
+	// minLate is the minimum number of late ticks of the timer, which cover half a second, at which the lag of a
 	// phase is judged. The generator subtracts shorter stalls from the latency of each request instead (package stall).
-	leastLate = 50
+	minLate = 50
 	// MaxMemoryShare is the limit for the generator's memory use, as a fraction of the available memory. Above it,
 	// the kernel reclaims pages that are in use, or kills processes.
 	MaxMemoryShare = 0.8
@@ -70,7 +70,7 @@ func newPhaseFitness(name string) *phaseFitness {
 // saturation returns one line for each limit that the generator exceeded in the phase.
 func (p *phaseFitness) saturation(l Limits) []string {
 	g := p.max
-	if g.SchedulingLag = p.lag.Latency(); p.lag.CountOver(MaxSchedulingLag) < leastLate {
+	if g.SchedulingLag = p.lag.Latency(); p.lag.CountOver(MaxSchedulingLag) < minLate {
 		g.SchedulingLag = result.Latency{}
 	}
 	where := "generator saturated"
@@ -140,7 +140,7 @@ func (s *standing) passedBound() []string {
 func LoadSaturation(p result.Phase) []string {
 	var passed []string
 	judge := func(r result.Requests) {
-		if r.Lag.Count >= leastRequests && r.Lag.P99 > MaxRequestLag.Seconds() {
+		if r.Lag.Count >= minRequests && r.Lag.P99 > MaxRequestLag.Seconds() {
 			of := ""
 			if r.Tenant != "" {
 				of = " as " + r.Tenant

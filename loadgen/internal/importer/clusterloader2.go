@@ -180,9 +180,9 @@ func oneFamily(steps []*fields) bool {
 	return len(families) < 2
 }
 
-// mostModules is the maximum number of modules that a test may include. A module counts each time it is included: a few
+// maxModules is the maximum number of modules that a test may include. A module counts each time it is included: a few
 // files that include each other can expand to billions of steps.
-const mostModules = 1000
+const maxModules = 1000
 
 // flatten replaces each step that refers to a module with the steps of that module.
 func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
@@ -194,8 +194,8 @@ func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 			all = append(all, s)
 			continue
 		}
-		if c.modules++; c.modules > mostModules {
-			return nil, fmt.Errorf("%s: the test includes more than %d modules", s.at("module").place(), mostModules)
+		if c.modules++; c.modules > maxModules {
+			return nil, fmt.Errorf("%s: the test includes more than %d modules", s.at("module").place(), maxModules)
 		}
 		s.ignore("name")
 		m := s.sub("module")

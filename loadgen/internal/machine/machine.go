@@ -29,8 +29,8 @@ const (
 	// Above the limit, page reclaim stops every process that allocates memory, and the kernel reads program code from
 	// the disk again.
 	Memory = 0.10
-	// leastClients is the minimum rate of other clients' requests, per second, at which Notes mentions them.
-	leastClients = 1.0
+	// minClients is the minimum rate of other clients' requests, per second, at which Notes mentions them.
+	minClients = 1.0
 )
 
 // Facts describes a machine during a phase. Numbers of processors and rates are means over the phase.
@@ -116,7 +116,7 @@ func (f Facts) Notes() []string {
 	if f.Others != nil {
 		notes = append(notes, f.others())
 	}
-	if f.Clients != nil && *f.Clients >= leastClients {
+	if f.Clients != nil && *f.Clients >= minClients {
 		notes = append(notes, fmt.Sprintf("other clients sent %.0f requests/s", *f.Clients))
 	}
 	if f.Stolen > 0 {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// mostOutput is the number of bytes, at the end of a command's output, that tail keeps for the error message.
-const mostOutput = 4 << 10
+// maxOutput is the number of bytes, at the end of a command's output, that tail keeps for the error message.
+const maxOutput = 4 << 10
 
 func (a *Objects) exec(ctx context.Context, o one, command []string) error {
 	query := url.Values{"command": command, "stdout": {"true"}, "stderr": {"true"}}
@@ -40,7 +40,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
-	t.text = t.text[max(0, len(t.text)-mostOutput):]
+	t.text = t.text[max(0, len(t.text)-maxOutput):]
 	return len(p), nil
 }
 

@@ -20,7 +20,7 @@ func TestTailHasTheLastLine(t *testing.T) {
 	}
 	streams.Wait()
 	fmt.Fprint(&end, strings.Repeat("x", 10), "\nno such file\n\n")
-	if got := end.lastLine(); got != "no such file" || len(end.text) > mostOutput {
+	if got := end.lastLine(); got != "no such file" || len(end.text) > maxOutput {
 		t.Errorf("last line %q, with %d bytes kept", got, len(end.text))
 	}
 }

@@ -22,8 +22,8 @@ type link struct {
 	pods       netip.Prefix
 }
 
-// mostNodes is the maximum number of nodes on this machine that can have their own network at the same time.
-const mostNodes = 256
+// maxNodes is the maximum number of nodes on this machine that can have their own network at the same time.
+const maxNodes = 256
 
 // nodeAddresses configures the network in the node: its address $0, the default route through this machine's address
 // $1, and the address $2 at which pods reach the API server.
@@ -33,7 +33,7 @@ ip address add "$2/32" dev lo && echo 1 >/proc/sys/net/ipv4/ip_forward`
 // connect connects a node with this machine. It uses the first network that no other node uses.
 func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, error) {
 	pid := strconv.Itoa(s.first.Process.Pid)
-	for k := range mostNodes {
+	for k := range maxNodes {
 		l := link{
 			device: fmt.Sprintf("sgnode%d", k),
 			host:   netip.AddrFrom4([4]byte{10, 213, byte(k), 1}),
@@ -51,7 +51,7 @@ func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, erro
 		}
 		return l, l.configure(ctx, s, service)
 	}
-	return link{}, fmt.Errorf("this machine already runs %d nodes, the maximum", mostNodes)
+	return link{}, fmt.Errorf("this machine already runs %d nodes, the maximum", maxNodes)
 }
 
 func (l link) configure(ctx context.Context, s *namespaces, service netip.Addr) error {

@@ -9,10 +9,10 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// mostGroups is the maximum number of groups that WriteText prints.
-const mostGroups = 20
+// maxGroups is the maximum number of groups that WriteText prints.
+const maxGroups = 20
 
-// WriteText writes the comparison as text, with the mostGroups groups that differ most.
+// WriteText writes the comparison as text, with the maxGroups groups that differ most.
 func (c Comparison) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "requests    %d in the recording, %d in its replay (and %d other requests)\n", c.Requests, c.Replayed, c.Setup)
@@ -21,7 +21,7 @@ func (c Comparison) WriteText(w io.Writer) error {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "difference\ttrace\treplay\tverb\tresource\tactor")
 	for i, g := range c.Groups {
-		if i == mostGroups {
+		if i == maxGroups {
 			break
 		}
 		fmt.Fprintf(table, "%.2f%%\t%d\t%d\t%s\t%s\t%s\n", 100*g.Error, g.Requests, g.Replayed, g.Verb, terminal.Clean(g.Resource), terminal.Clean(g.Actor))
@@ -29,7 +29,7 @@ func (c Comparison) WriteText(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if more := len(c.Groups) - mostGroups; more > 0 {
+	if more := len(c.Groups) - maxGroups; more > 0 {
 		fmt.Fprintf(&b, "and %d more groups with smaller differences\n", more)
 	}
 	_, err := io.WriteString(w, b.String())

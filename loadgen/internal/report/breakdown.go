@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mostSplits is the maximum number of latency bars on a page. The page shows the calls with the largest mean latencies.
-const mostSplits = 40
+// maxSplits is the maximum number of latency bars on a page. The page shows the calls with the largest mean latencies.
+const maxSplits = 40
 
 // splitView is the mean latency of a call, shown as a stacked bar.
 type splitView struct {
@@ -60,7 +60,7 @@ func breakdownView(_ context.Context, p *page) (any, error) {
 		Splits []splitView
 		Note   string
 	}
-	rows := worstSplits(p.result, mostSplits)
+	rows := worstSplits(p.result, maxSplits)
 	if len(rows) == 0 {
 		return nil, nil
 	}

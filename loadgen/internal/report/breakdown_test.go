@@ -38,7 +38,7 @@ func TestManySplits(t *testing.T) {
 	}
 	r.Breakdown[len(r.Breakdown)-1].ClientMean = 77
 	page := render(t, r, recording{result: r})
-	if n := strings.Count(page, `class="split"`); n != mostSplits {
+	if n := strings.Count(page, `class="split"`); n != maxSplits {
 		t.Errorf("%d bars", n)
 	}
 	for _, want := range []string{" with the highest mean latency", "<b>1m 17s</b>"} {

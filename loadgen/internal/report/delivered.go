@@ -52,9 +52,9 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 	return chart.Count(d.Asked), chart.Count(d.Done)
 }
 
-// mostDelivered is the maximum number of rows in a summary. If there are more, the summary does not show the rows in
+// maxDelivered is the maximum number of rows in a summary. If there are more, the summary does not show the rows in
 // which enough work was done, but only their number.
-const mostDelivered = 8
+const maxDelivered = 8
 
 // delivered writes a line for each load and action of a phase.
 func (t *terminalWriter) delivered(r result.Result) {
@@ -72,7 +72,7 @@ func (t *terminalWriter) delivered(r result.Result) {
 		return
 	}
 	shown := all
-	if len(all) > mostDelivered {
+	if len(all) > maxDelivered {
 		shown = slices.DeleteFunc(slices.Clone(all), func(r row) bool { return r.Share >= scenario.DefaultMinAchieved && r.Limit == "" })
 	}
 	tab := newTable("~WORK ASKED FOR AND DONE", "unit", ">asked for", ">done", ">done, %", "limited by")

@@ -62,9 +62,9 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	if zero != "" {
 		d.Note = "Always 0: " + zero + ". "
 	}
-	if len(lines) > chart.MostSeries {
-		d.Note += fmt.Sprintf("%d of %s series are shown: those with the highest peaks.", chart.MostSeries, chart.Count(len(lines)))
-		lines = lines[:chart.MostSeries]
+	if len(lines) > chart.MaxSeries {
+		d.Note += fmt.Sprintf("%d of %s series are shown: those with the highest peaks.", chart.MaxSeries, chart.Count(len(lines)))
+		lines = lines[:chart.MaxSeries]
 	}
 	if p.src == nil {
 		d.Note += "No metrics were recorded in this run, so this chart shows the counts of the load generator."
@@ -292,7 +292,7 @@ func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name s
 		lines = append(lines, l)
 	}
 	slices.SortStableFunc(lines, chart.ByPeak)
-	return lines[:min(len(lines), chart.MostSeries)]
+	return lines[:min(len(lines), chart.MaxSeries)]
 }
 
 // signalsTitle is the heading of the scenario's signals.

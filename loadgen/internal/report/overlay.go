@@ -39,7 +39,7 @@ type Difference struct {
 // The number of runs on the page of several runs. The palette has no more colours that are easy to distinguish.
 const (
 	fewestOverlaid = 2
-	mostOverlaid   = 6
+	maxOverlaid    = 6
 )
 
 // OverlayHTML writes the page of two to six runs: their gates, metrics and slowest requests in columns, and their charts
@@ -47,8 +47,8 @@ const (
 // it may be empty. known are sentences about these runs that longer histories of runs prove. nav is the navigation at
 // the top of the page.
 func OverlayHTML(ctx context.Context, w io.Writer, runs []Overlaid, differences []Difference, known []string, command string, nav []document.Link) error {
-	if len(runs) < fewestOverlaid || len(runs) > mostOverlaid {
-		return fmt.Errorf("the page shows %d to %d runs, not %d", fewestOverlaid, mostOverlaid, len(runs))
+	if len(runs) < fewestOverlaid || len(runs) > maxOverlaid {
+		return fmt.Errorf("the page shows %d to %d runs, not %d", fewestOverlaid, maxOverlaid, len(runs))
 	}
 	runs = slices.Clone(runs)
 	for i := range runs {
@@ -287,9 +287,9 @@ func (r abreast) ratio(i int) string {
 	return ""
 }
 
-// leastWorse is the logarithm of the smallest ratio, 1.05, that a table marks. `loadgen ab` and `loadgen trend` ignore
+// minWorse is the logarithm of the smallest ratio, 1.05, that a table marks. `loadgen ab` and `loadgen trend` ignore
 // smaller changes, too.
-var leastWorse = math.Log(1.05)
+var minWorse = math.Log(1.05)
 
 // abreastTable returns a table of rows. Rows whose verdicts differ come first; within both parts, the row with the largest
 // change comes first. It marks the value that is most worse than in the first run.
@@ -298,7 +298,7 @@ func abreastTable(label, first string, runs []Overlaid, rows []abreast) *documen
 	slices.SortStableFunc(rows, func(x, y abreast) int {
 		return cmp.Or(cmp.Compare(btoi(y.verdictsDiffer()), btoi(x.verdictsDiffer())), cmp.Compare(y.largest(), x.largest()))
 	})
-	worst := leastWorse
+	worst := minWorse
 	for _, r := range rows {
 		for i := range r.values {
 			worst = max(worst, r.change(i))

@@ -222,8 +222,8 @@ type overlaidSeries struct {
 	values [][]float64 // for each run, a value for each point of the axis; nil: none
 }
 
-// mostOverlaidSeries is the maximum number of series for each declared chart, because each series is a chart.
-const mostOverlaidSeries = 4
+// maxOverlaidSeries is the maximum number of series for each declared chart, because each series is a chart.
+const maxOverlaidSeries = 4
 
 // charts draws a chart for each series of a declared chart, with a line for each run. If there is nothing to draw, it
 // returns one chart that says why.
@@ -244,9 +244,9 @@ func (o *overlay) charts(ctx context.Context, c metricChart, parts [][]part) []c
 		none.Missing = cmp.Or(strings.Join(append(notes, errs...), " "), c.Quiet, "No run has data.")
 		return []chart.Chart{none}
 	}
-	if n := len(lines); n > mostOverlaidSeries {
-		lines = lines[:mostOverlaidSeries]
-		notes = append(notes, fmt.Sprintf("The %d series with the highest peaks are shown; %s more are left out.", mostOverlaidSeries, chart.Count(n-mostOverlaidSeries)))
+	if n := len(lines); n > maxOverlaidSeries {
+		lines = lines[:maxOverlaidSeries]
+		notes = append(notes, fmt.Sprintf("The %d series with the highest peaks are shown; %s more are left out.", maxOverlaidSeries, chart.Count(n-maxOverlaidSeries)))
 	}
 	var out []chart.Chart
 	for i, l := range lines {

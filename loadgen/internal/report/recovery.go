@@ -239,8 +239,8 @@ func returned(s result.Signal) string {
 	return "no"
 }
 
-// mostFaults is the maximum number of faults in a summary. The report has all faults.
-const mostFaults = 5
+// maxFaults is the maximum number of faults in a summary. The report has all faults.
+const maxFaults = 5
 
 // recovery writes a line for each load under each fault, and one for each signal.
 func (t *terminalWriter) recovery(r result.Result) {
@@ -249,7 +249,7 @@ func (t *terminalWriter) recovery(r result.Result) {
 		rows := 0
 		for _, f := range rec.Faults {
 			for _, row := range recoveryRows(f) {
-				if rows++; rows <= mostFaults {
+				if rows++; rows <= maxFaults {
 					tab.add(row...)
 				}
 			}
@@ -267,7 +267,7 @@ func (t *terminalWriter) recovery(r result.Result) {
 			t.wrapped("  ", "outside: from the first to the last request that failed, was not sent or took longer than the load's bound. "+
 				"back inside: from the end of the fault until the load stayed inside its bound.")
 		}
-		t.more(rows-mostFaults, "row")
+		t.more(rows-maxFaults, "row")
 	}
 	if len(r.Signals) == 0 {
 		return

@@ -18,7 +18,7 @@ type rolled struct {
 	slug        string // the name in the HTML id of the drawing
 }
 
-// rolloutsView returns the drawings of the first mostFalls rollouts, and a table of all rollouts.
+// rolloutsView returns the drawings of the first maxFalls rollouts, and a table of all rollouts.
 func rolloutsView(_ context.Context, p *page) (any, error) {
 	all := rolledOut(p.result.Measurements.Phases)
 	var v struct {
@@ -101,8 +101,8 @@ func addedBy(hops []result.Hop) []*float64 {
 	return added
 }
 
-// mostRollouts is the maximum number of rollouts in a summary. The report has all rollouts.
-const mostRollouts = 5
+// maxRollouts is the maximum number of rollouts in a summary. The report has all rollouts.
+const maxRollouts = 5
 
 // rollouts writes a line for each rollout, with the time at which its last object reached each hop.
 func (t *terminalWriter) rollouts(r result.Result) {
@@ -112,7 +112,7 @@ func (t *terminalWriter) rollouts(r result.Result) {
 	if len(all) == 0 {
 		return
 	}
-	for _, r := range all[:min(len(all), mostRollouts)] {
+	for _, r := range all[:min(len(all), maxRollouts)] {
 		row := make([]string, len(tab.Head))
 		row[0] = r.Name
 		for _, h := range r.Hops { // a workload without a ReplicaSet or a Service does not have all hops
@@ -124,15 +124,15 @@ func (t *terminalWriter) rollouts(r result.Result) {
 	}
 	tab.dropEmpty()
 	t.section(tab)
-	t.more(len(all)-mostRollouts, "rollout")
+	t.more(len(all)-maxRollouts, "rollout")
 }
 
-// mostFalls is the maximum number of rollouts that are drawn. The table has all rollouts.
-const mostFalls = 6
+// maxFalls is the maximum number of rollouts that are drawn. The table has all rollouts.
+const maxFalls = 6
 
-// waterfalls returns the drawings of the first mostFalls rollouts, and the number of the other rollouts.
+// waterfalls returns the drawings of the first maxFalls rollouts, and the number of the other rollouts.
 func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
-	for _, r := range all[:min(len(all), mostFalls)] {
+	for _, r := range all[:min(len(all), maxFalls)] {
 		var hops []chart.Hop
 		note, most := "", 0.0
 		for i, added := range addedBy(r.Hops) {

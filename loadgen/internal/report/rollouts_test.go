@@ -97,7 +97,7 @@ func TestRolloutWaterfall(t *testing.T) {
 	w := r.Measurements.Phases[0].Workload
 	w.Rollouts = slices.Repeat(w.Rollouts, 8)
 	falls, more = waterfalls(rolledOut(r.Measurements.Phases))
-	if len(falls) != mostFalls || more != 3 || falls[1].ID != "chart-rollout-fill-deploy-web-2" || falls[1].Title != "deploy web, 500 pods (2)" {
+	if len(falls) != maxFalls || more != 3 || falls[1].ID != "chart-rollout-fill-deploy-web-2" || falls[1].Title != "deploy web, 500 pods (2)" {
 		t.Errorf("%d falls, %d more, the second %q, %q", len(falls), more, falls[1].ID, falls[1].Title)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mostPoints and mostPlugins are the maximum numbers of extension points and plugins per phase on the page, which shows
+// maxPoints and maxPlugins are the maximum numbers of extension points and plugins per phase on the page, which shows
 // the slowest ones. result.json has all.
 const (
-	mostPoints  = 8
-	mostPlugins = 10
+	maxPoints  = 8
+	maxPlugins = 10
 )
 
 // schedulingView returns tables of the scheduler's time by extension point and by plugin.
@@ -40,7 +40,7 @@ func pointTable(all []result.Scheduling) table {
 			t.add(phase, chart.None, "not known: "+terminal.Clean(s.Missing), "", "", "", "", "")
 			continue
 		}
-		for _, e := range s.Points[:min(mostPoints, len(s.Points))] {
+		for _, e := range s.Points[:min(maxPoints, len(s.Points))] {
 			t.add(phase, attempts, terminal.Clean(e.Name), chart.Count(e.Count), seconds(e.Mean), optional(e.P99), seconds(e.Seconds), seconds(e.Seconds/float64(s.Attempts)))
 		}
 	}
@@ -58,7 +58,7 @@ func pluginTable(all []result.Scheduling) table {
 		for _, p := range s.Plugins {
 			whole += p.Seconds
 		}
-		for _, p := range s.Plugins[:min(mostPlugins, len(s.Plugins))] {
+		for _, p := range s.Plugins[:min(maxPlugins, len(s.Plugins))] {
 			executions := chart.None
 			if p.Executions != nil {
 				executions = chart.Count(*p.Executions)
@@ -71,13 +71,13 @@ func pluginTable(all []result.Scheduling) table {
 
 func seconds(s float64) string { return chart.Format(scenario.Seconds, s) }
 
-// leastAttempts is the minimum number of scheduling attempts for a phase to appear in the summary. With fewer attempts,
+// minAttempts is the minimum number of scheduling attempts for a phase to appear in the summary. With fewer attempts,
 // the scheduler has measured too few of its cycles.
-const leastAttempts = 100
+const minAttempts = 100
 
 // scheduling writes how long an attempt to place a pod takes in the phases with the most attempts.
 func (t *terminalWriter) scheduling(r result.Result) {
-	all := slices.DeleteFunc(slices.Clone(r.Scheduling), func(s result.Scheduling) bool { return s.Attempts < leastAttempts })
+	all := slices.DeleteFunc(slices.Clone(r.Scheduling), func(s result.Scheduling) bool { return s.Attempts < minAttempts })
 	if len(all) == 0 {
 		return
 	}

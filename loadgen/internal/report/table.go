@@ -90,8 +90,8 @@ func (t *table) natural() int {
 }
 
 const (
-	gap           = 2 // spaces between columns
-	leastFlexible = 4 // minimum width of a shortened column
+	gap         = 2 // spaces between columns
+	minFlexible = 4 // minimum width of a shortened column
 )
 
 // lines returns the headings, if any, and the rows as lines of at most width columns.
@@ -100,7 +100,7 @@ func (t *table) lines(width int, paint painter) []string {
 	for excess := t.natural() - width; excess > 0; excess-- {
 		widest := -1
 		for i, h := range t.Head {
-			if h.flexible && widths[i] > leastFlexible && (widest < 0 || widths[i] > widths[widest]) {
+			if h.flexible && widths[i] > minFlexible && (widest < 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}

@@ -27,9 +27,9 @@ type TerminalOptions struct {
 
 // The minimum, default and maximum width of a summary. In a narrower terminal, lines wrap.
 const (
-	leastWidth   = 72
+	minWidth     = 72
 	defaultWidth = 100
-	mostWidth    = 120
+	maxWidth     = 120
 )
 
 // Terminal writes the summary of a run for a terminal: one screen, with the most urgent
@@ -55,7 +55,7 @@ type terminalWriter struct {
 }
 
 func newTerminal(o TerminalOptions) *terminalWriter {
-	width := min(max(cmp.Or(o.Width, defaultWidth), leastWidth), mostWidth)
+	width := min(max(cmp.Or(o.Width, defaultWidth), minWidth), maxWidth)
 	t := &terminalWriter{width: width, paint: noPaint, reported: o.Dir != "", dir: o.Dir}
 	if o.Color {
 		t.paint = paintANSI

@@ -57,9 +57,9 @@ type mark struct{ Name, At, Left string }
 type traceRef struct{ ID, Link string }
 
 const (
-	mostNames  = 40    // rows of the table of span names on the page
-	mostIndent = 12    // levels
-	leastShare = 0.002 // minimum width of a bar, as a share of the waterfall
+	maxNames  = 40    // rows of the table of span names on the page
+	maxIndent = 12    // levels
+	minShare  = 0.002 // minimum width of a bar, as a share of the waterfall
 )
 
 // tracesView returns the waterfalls of the slowest requests and of the lives of pods, and the table of span names.
@@ -96,7 +96,7 @@ func (p palette) of(name string) actor {
 		i = len(p)
 		p[name] = i
 	}
-	return actor{terminal.Clean(name), i % chart.MostSeries}
+	return actor{terminal.Clean(name), i % chart.MaxSeries}
 }
 
 // tracesNote says how many requests were traced, and what is missing.
@@ -120,7 +120,7 @@ func newFall(x result.Trace, processes palette) fall {
 	whole := lengthOf(x)
 	for _, s := range x.Spans {
 		row := fallRow{
-			actor: processes.of(s.Process), Depth: min(s.Depth, mostIndent), What: terminal.Clean(s.Name), Detail: terminal.Clean(s.Detail), Start: seconds(s.Start), Took: seconds(s.Seconds),
+			actor: processes.of(s.Process), Depth: min(s.Depth, maxIndent), What: terminal.Clean(s.Name), Detail: terminal.Clean(s.Detail), Start: seconds(s.Start), Took: seconds(s.Seconds),
 			Failed: s.Failed, Bar: newBar(s.Start, s.Seconds, whole),
 		}
 		if s.Critical > 0 {
@@ -170,8 +170,8 @@ func (f *fall) add(row fallRow) {
 // all in seconds. The bar is wide enough to be visible.
 func newBar(from, took, whole float64) bar {
 	whole = max(whole, 1e-9)
-	left := min(max(from/whole, 0), 1-leastShare)
-	return bar{chart.PercentAt(left), chart.PercentAt(min(max(took/whole, leastShare), 1-left))}
+	left := min(max(from/whole, 0), 1-minShare)
+	return bar{chart.PercentAt(left), chart.PercentAt(min(max(took/whole, minShare), 1-left))}
 }
 
 func requestOf(x result.Trace) string { return terminal.Clean(x.Verb + " " + x.Resource) }
@@ -209,17 +209,17 @@ func spanNames(t *result.Traces) table {
 		Head: heads("Request", "Span", "Process", ">Count", ">Self p50", ">Self p99", ">Share of critical path"),
 		Note: "Self: the time of a span in which none of its children ran. Share of critical path: the part of the requests' time in which the response waited for the span itself.",
 	}
-	for _, n := range t.Names[:min(len(t.Names), mostNames)] {
+	for _, n := range t.Names[:min(len(t.Names), maxNames)] {
 		names.add(terminal.Clean(n.Verb+" "+n.Resource), terminal.Clean(n.Name), terminal.Clean(n.Process), chart.Count(n.Count), seconds(n.P50), seconds(n.P99), percent(n.Share))
 	}
-	if more := len(t.Names) - mostNames; more > 0 {
+	if more := len(t.Names) - maxNames; more > 0 {
 		names.Note += fmt.Sprintf(" %s are only in result.json; traces/index.json has all.", plural(int64(more), "row"))
 	}
 	return names
 }
 
-// mostTraced is the maximum number of slow requests in a summary. The report has all of result.Traces.Slowest.
-const mostTraced = 5
+// maxTraced is the maximum number of slow requests in a summary. The report has all of result.Traces.Slowest.
+const maxTraced = 5
 
 // traced writes a line for each of the slowest traced requests, with the span that took most of its time.
 func (t *terminalWriter) traced(r result.Result) {
@@ -227,7 +227,7 @@ func (t *terminalWriter) traced(r result.Result) {
 		return
 	}
 	rows := newTable("~SLOW REQUESTS", "~", ">took", "~slowest span", ">critical", "trace")
-	for _, x := range r.Traces.Slowest[:min(len(r.Traces.Slowest), mostTraced)] {
+	for _, x := range r.Traces.Slowest[:min(len(r.Traces.Slowest), maxTraced)] {
 		top := slowestSpan(x)
 		rows.add(terminal.Clean(x.Phase+" "+cmp.Or(x.Load, x.Client)), requestOf(x), seconds(x.Seconds), spanOf(top), seconds(top.Critical), shortID(x.ID))
 	}

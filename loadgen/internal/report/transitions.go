@@ -41,10 +41,10 @@ func openQuantiles(x result.Transition, l result.Latency) []string {
 	return out
 }
 
-// mostTransitions is the maximum number of transitions in a summary. The report has all transitions.
-const mostTransitions = 8
+// maxTransitions is the maximum number of transitions in a summary. The report has all transitions.
+const maxTransitions = 8
 
-// fewTransitions returns a table of the first mostTransitions transitions, and how many more the report has.
+// fewTransitions returns a table of the first maxTransitions transitions, and how many more the report has.
 func fewTransitions(phases []result.Phase, title string) (tab *table, more int) {
 	tab = newTable("~"+title, ">objects", ">open", ">p50", ">p95", ">p99", ">max")
 	for _, p := range phases {
@@ -53,7 +53,7 @@ func fewTransitions(phases []result.Phase, title string) (tab *table, more int) 
 			tab.add(terminal.Clean(p.Name)+", "+terminal.Clean(x.Name), chart.Count(x.Began), chart.Count(x.Open), q[0], q[2], q[3], q[5])
 		}
 	}
-	more = max(0, len(tab.Rows)-mostTransitions)
+	more = max(0, len(tab.Rows)-maxTransitions)
 	tab.Rows = tab.Rows[:len(tab.Rows)-more]
 	return tab, more
 }

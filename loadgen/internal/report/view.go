@@ -173,9 +173,9 @@ func (p *page) newBand(ph result.Phase, i int, faults []timeline.Fault) chart.Ba
 	}
 }
 
-// mostMarks is the maximum number of numbered marks on an axis. The log below the charts has
+// maxMarks is the maximum number of numbered marks on an axis. The log below the charts has
 // all events.
-const mostMarks = 40
+const maxMarks = 40
 
 // layEvents adds a numbered mark to the axis for each action on the cluster and each event in the
 // cluster. A mark that is too close to the previous one goes to a lower lane.
@@ -189,7 +189,7 @@ func (p *page) layEvents(events []result.Event) {
 		if !marked(e) {
 			continue
 		}
-		if len(p.Events) == mostMarks {
+		if len(p.Events) == maxMarks {
 			return
 		}
 		at := p.Grid.Fraction(e.Time)
@@ -253,8 +253,8 @@ func (p *page) eventLog(events []result.Event) table {
 
 // EventsNote returns a note if the axis does not mark all events, otherwise "".
 func (p *page) EventsNote() string {
-	if len(p.Events) == mostMarks && len(p.events) > mostMarks {
-		return fmt.Sprintf("This list has the first %d events. The end of the report lists all events.", mostMarks)
+	if len(p.Events) == maxMarks && len(p.events) > maxMarks {
+		return fmt.Sprintf("This list has the first %d events. The end of the report lists all events.", maxMarks)
 	}
 	return ""
 }

@@ -73,7 +73,7 @@ func TraceWaterfall(w io.Writer, x result.Trace, o TerminalOptions) error {
 		if s.Critical > s.Seconds/2 { // also if the bar is shorter than a character
 			bar.fill(s.Start, s.Start, '█')
 		}
-		indent, name := strings.Repeat(" ", min(s.Depth, mostIndent)), terminal.Clean(s.Name)
+		indent, name := strings.Repeat(" ", min(s.Depth, maxIndent)), terminal.Clean(s.Name)
 		if s.Process != process {
 			process, name = s.Process, spanOf(s)
 		}

@@ -48,14 +48,14 @@ func Make(out, scenario string, now time.Time) (dir string, made []string, err e
 	return dir, made, nil
 }
 
-// mostAlike is the maximum number of runs of a scenario that may start in the same second with the same working
+// maxAlike is the maximum number of runs of a scenario that may start in the same second with the same working
 // directory.
-const mostAlike = 1000
+const maxAlike = 1000
 
 // makeDefaultRunDir creates the directory of a run without --out. If name exists, because several runs started in the same
 // second, the directory is NAME-2, NAME-3 and so on.
 func makeDefaultRunDir(name string) (dir string, made []string, err error) {
-	for n := 1; n <= mostAlike; n++ {
+	for n := 1; n <= maxAlike; n++ {
 		try := name
 		if n > 1 {
 			try = fmt.Sprintf("%s-%d", name, n)

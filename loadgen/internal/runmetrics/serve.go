@@ -153,9 +153,9 @@ func (o *opened) close() error {
 	return errors.Join(errs...)
 }
 
-// mostLater is the maximum number of runs that Serve opens at the first query. Each takes about a second of CPU time, to
+// maxLater is the maximum number of runs that Serve opens at the first query. Each takes about a second of CPU time, to
 // evaluate the rules, and some megabytes of memory.
-const mostLater = 50
+const maxLater = 50
 
 // later is a storage of runs that are opened at the first query. A run that cannot be read is left out.
 type later struct {
@@ -170,8 +170,8 @@ type later struct {
 
 func (l *later) open() {
 	dirs := l.dirs()
-	if n := len(dirs); n > mostLater {
-		l.err = fmt.Errorf("the folder contains %d runs, but queries can read at most %d (name the runs: loadgen serve DIR...)", n, mostLater)
+	if n := len(dirs); n > maxLater {
+		l.err = fmt.Errorf("the folder contains %d runs, but queries can read at most %d (name the runs: loadgen serve DIR...)", n, maxLater)
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(dirs)) {

@@ -19,8 +19,8 @@ import (
 // Difference is a version, setting or property of the host that differs between runs.
 type Difference = report.Difference
 
-// mostDifferences is the maximum number of differences that Differences returns.
-const mostDifferences = 50
+// maxDifferences is the maximum number of differences that Differences returns.
+const maxDifferences = 50
 
 // Differences returns what differs between runs: versions, host, variant, labels, and fields of the scenarios. It reads
 // the scenarios of runs whose scenario is unknown or differs.
@@ -50,8 +50,8 @@ func Differences(all []*Entry) []Difference {
 			out = append(out, d)
 		}
 	}
-	if n := len(out) - mostDifferences; n > 0 {
-		out = append(out[:mostDifferences], Difference{Name: fmt.Sprintf("and %d more", n), Values: make([]string, len(all))})
+	if n := len(out) - maxDifferences; n > 0 {
+		out = append(out[:maxDifferences], Difference{Name: fmt.Sprintf("and %d more", n), Values: make([]string, len(all))})
 	}
 	return out
 }
@@ -105,14 +105,14 @@ func (e *Entry) fields() map[string]string {
 
 // Bounds of Flatten: the maximum number of fields that it adds, and the maximum length of their paths.
 const (
-	mostFields = 10_000
-	mostPath   = 1000
+	maxFields = 10_000
+	maxPath   = 1000
 )
 
 // Flatten adds each leaf of a YAML document to `into`, by its path below path. Items of a list have the value of their
 // field `name` in the path, or their number. A path that ends with a space is a prefix.
 func Flatten(into map[string]string, path string, v any) {
-	if len(into) >= mostFields || len(path) > mostPath {
+	if len(into) >= maxFields || len(path) > maxPath {
 		return
 	}
 	at := func(name string) string {

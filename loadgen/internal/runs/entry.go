@@ -78,9 +78,9 @@ type Value struct {
 
 // Bounds of an entry. They limit the memory of the index to about 10 kB per directory.
 const (
-	mostValues = 100
-	mostWhy    = 30
-	mostText   = 300 // characters of a text
+	maxValues = 100
+	maxWhy    = 30
+	maxText   = 300 // characters of a text
 )
 
 // Version returns the versions of Stormglass and Kubernetes of the run.
@@ -255,13 +255,13 @@ func valueOr(v *float64) float64 {
 // value adds a gate or a metric. A metric with the name of a gate replaces nothing.
 func (e *Entry) value(v Value) {
 	v.Unit, v.Better, v.Verdict = short(v.Unit), short(v.Better), result.Verdict(short(string(v.Verdict)))
-	if len(e.Values) < mostValues && !slices.ContainsFunc(e.Values, func(known Value) bool { return known.Name == v.Name }) {
+	if len(e.Values) < maxValues && !slices.ContainsFunc(e.Values, func(known Value) bool { return known.Name == v.Name }) {
 		e.Values = append(e.Values, v)
 	}
 }
 
 func (e *Entry) why(text string) {
-	if len(e.Why) < mostWhy {
+	if len(e.Why) < maxWhy {
 		e.Why = append(e.Why, short(text))
 	}
 }
@@ -269,11 +269,11 @@ func (e *Entry) why(text string) {
 // short returns a text of a file without control characters, in one line of limited length. The result does not share
 // memory with the file.
 func short(text string) string {
-	return strings.Clone(terminal.Shorten(terminal.Clean(text), mostText))
+	return strings.Clone(terminal.Shorten(terminal.Clean(text), maxText))
 }
 
 func shortened(all []string) (out []string) {
-	for _, text := range all[:min(len(all), mostWhy)] {
+	for _, text := range all[:min(len(all), maxWhy)] {
 		out = append(out, short(text))
 	}
 	return out

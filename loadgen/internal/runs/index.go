@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// mostDeep is the maximum number of levels below a folder in which the index searches.
-	mostDeep = 5
-	// mostEntries is the maximum number of entries. The index ignores further directories and says so.
-	mostEntries = 20_000
-	// mostForeign is the maximum number of names of directories without a run.
-	mostForeign = 100
+	// maxDeep is the maximum number of levels below a folder in which the index searches.
+	maxDeep = 5
+	// maxEntries is the maximum number of entries. The index ignores further directories and says so.
+	maxEntries = 20_000
+	// maxForeign is the maximum number of names of directories without a run.
+	maxForeign = 100
 	// scanEvery is the minimum time between two scans.
 	scanEvery = 2 * time.Second
 )
@@ -40,7 +40,7 @@ type Index struct {
 	mu       sync.Mutex
 	known    map[string]*known // by path
 	foreign  []string
-	ignored  int // directories beyond mostEntries
+	ignored  int // directories beyond maxEntries
 	scanned  time.Time
 	total    int // directories that the current or last scan found
 	version  int // increases with each change of the entries
@@ -136,7 +136,7 @@ func (w *walk) dir(name, at, parent string, depth int) (found bool) {
 		}
 		parent = name
 	}
-	if depth < mostDeep {
+	if depth < maxDeep {
 		for _, d := range dirs {
 			found = w.dir(path.Join(name, d), filepath.Join(at, d), parent, depth+1) || found
 		}
@@ -168,7 +168,7 @@ func (w *walk) add(name string, k *known) {
 	info, err := os.Stat(k.dir)
 	switch {
 	case err != nil: // it was removed in the meantime
-	case len(w.found) == mostEntries:
+	case len(w.found) == maxEntries:
 		w.ignored++
 	default:
 		k.modTime = info.ModTime()
@@ -179,7 +179,7 @@ func (w *walk) add(name string, k *known) {
 func (w *walk) addForeign(name string) {
 	// Only the topmost directory without a run is of interest.
 	w.foreign = slices.DeleteFunc(w.foreign, func(f string) bool { return strings.HasPrefix(f, name+"/") })
-	if len(w.foreign) < mostForeign {
+	if len(w.foreign) < maxForeign {
 		w.foreign = append(w.foreign, terminal.Clean(name))
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mostObjects is the maximum number of JSON objects in a result that the index reads. An object can take a kilobyte of
+// maxObjects is the maximum number of JSON objects in a result that the index reads. An object can take a kilobyte of
 // memory.
-const mostObjects = 100_000
+const maxObjects = 100_000
 
 // kindOf returns the kind of a directory by the names of its files, or "".
 func kindOf(files map[string]bool) Kind {
@@ -58,8 +58,8 @@ func readRun(e *Entry, files map[string]bool) (settled bool) {
 		data, err := result.ReadFile(e.Dir, result.ResultFile)
 		switch n := bytes.Count(data, []byte("{")); {
 		case err != nil:
-		case n > mostObjects:
-			err = fmt.Errorf("%s has %d objects, but the index reads at most %d", result.ResultFile, n, mostObjects)
+		case n > maxObjects:
+			err = fmt.Errorf("%s has %d objects, but the index reads at most %d", result.ResultFile, n, maxObjects)
 		default:
 			err = result.Decode(result.ResultFile, data, &x)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mostFigures is the maximum number of metrics of a trend.
-const mostFigures = 2 * mostValues
+// maxFigures is the maximum number of metrics of a trend.
+const maxFigures = 2 * maxValues
 
 // Trend returns the values of all gates, compared metrics and key metrics of runs, and the runs at which they changed. all
 // must be runs of one scenario, in the order of their start. A run without data has the value nil; the search skips it. The
@@ -24,7 +24,7 @@ func Trend(all []*Entry) result.Trend {
 	}
 	for _, e := range slices.Backward(all) { // the newest run has the units that count
 		for _, v := range e.Values {
-			if len(t.Figures) < mostFigures && !slices.ContainsFunc(t.Figures, func(f result.TrendFigure) bool { return f.Name == v.Name }) {
+			if len(t.Figures) < maxFigures && !slices.ContainsFunc(t.Figures, func(f result.TrendFigure) bool { return f.Name == v.Name }) {
 				t.Figures = append(t.Figures, result.TrendFigure{Name: v.Name, Unit: v.Unit, Better: v.Better, Changes: []result.TrendChange{}})
 			}
 		}

@@ -10,9 +10,9 @@ import (
 // Thresholds of Grown: a span grew if it takes over 10% more time in b than in a, and if the difference is at least 1% of
 // the requests' mean latency in b.
 const (
-	mostGrown     = 5
-	leastGrowth   = 0.1
-	leastOfLatest = 0.01
+	maxGrown    = 5
+	minGrowth   = 0.1
+	minOfLatest = 0.01
 )
 
 // Grown returns the spans that take more time on the critical path of a request in the runs b than in the runs a. It
@@ -26,14 +26,14 @@ func Grown(a, b []*result.Traces) []result.SpanGrowth {
 			continue // the runs a sent no such requests
 		}
 		then := before[k]
-		if grown := now - then; grown > leastGrowth*then && grown >= leastOfLatest*latency[k.requestKey] {
+		if grown := now - then; grown > minGrowth*then && grown >= minOfLatest*latency[k.requestKey] {
 			all = append(all, result.SpanGrowth{Verb: k.verb, Resource: k.resource, Process: k.process, Name: k.name, A: then, B: now})
 		}
 	}
 	slices.SortFunc(all, func(x, y result.SpanGrowth) int {
 		return cmp.Or(cmp.Compare(y.B-y.A, x.B-x.A), cmp.Compare(x.Process, y.Process), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Verb+x.Resource, y.Verb+y.Resource))
 	})
-	return all[:min(len(all), mostGrown)]
+	return all[:min(len(all), maxGrown)]
 }
 
 // means returns the mean time of each span on the critical path of a request, and the mean latency of the requests. Both

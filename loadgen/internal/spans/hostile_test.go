@@ -27,7 +27,7 @@ func TestHostileTrees(t *testing.T) {
 	}
 	chain := []Span{client}
 	wide := []Span{client}
-	for n := 2; n <= mostSpansInTrace; n++ {
+	for n := 2; n <= maxSpansInTrace; n++ {
 		chain = append(chain, span(n, n-1, "deep", 100, 200))
 		wide = append(wide, span(n, 1, "wide", 100, 200))
 	}
@@ -111,7 +111,7 @@ func TestHugeSpansAreCut(t *testing.T) {
 	if s.size() > most || len(s.Process) > longestName || len(s.Name) > longestName {
 		t.Errorf("%d bytes, process name of %d, name of %d", s.size(), len(s.Process), len(s.Name))
 	}
-	if cap(s.Attributes) > 2*mostAttributes || cap(s.Events) > 2*mostEvents || cap(s.Events[0].Attributes) > 2*mostEventAttributes {
+	if cap(s.Attributes) > 2*maxAttributes || cap(s.Events) > 2*maxEvents || cap(s.Events[0].Attributes) > 2*maxEventAttributes {
 		t.Error("the span keeps the memory of what was cut off")
 	}
 	if s.Limit() {
@@ -196,7 +196,7 @@ func TestLargestTracesAreReadBack(t *testing.T) {
 	for i := range n {
 		s := server(r)
 		s.ID = id(1000 + i)
-		s.Attributes = slices.Repeat([]Attribute{{"key", strings.Repeat("\x00", longestValue)}}, mostAttributes) // 6 bytes each in JSON
+		s.Attributes = slices.Repeat([]Attribute{{"key", strings.Repeat("\x00", longestValue)}}, maxAttributes) // 6 bytes each in JSON
 		k.Span(s, 0)
 	}
 	dir := saved(t, k)

@@ -148,7 +148,7 @@ func (k *Keeper) Span(s Span, now int64) {
 	if s.Limit() {
 		k.counts.Cut++
 	}
-	k.expire(now, mostAtOnce)
+	k.expire(now, maxAtOnce)
 	if s.Link.Trace == unsampled { // an API server's own sample of a load's requests
 		k.counts.Unmatched++
 		k.dropped.add(s.Trace, TraceID{})
@@ -190,7 +190,7 @@ func (k *Keeper) add(s Span, now int64) {
 		}
 		h = k.hold(s.Trace, now)
 	}
-	if len(h.spans) >= mostSpansInTrace {
+	if len(h.spans) >= maxSpansInTrace {
 		h.lost++
 		k.counts.Excess++
 		return
@@ -225,7 +225,7 @@ func (k *Keeper) other(h *held, s *Span, now int64) {
 
 // Request adds a load's request that has ended. The Keeper sets its phase. now is the time in nanoseconds since 1970.
 func (k *Keeper) Request(r Request, now int64) {
-	k.expire(now, mostAtOnce)
+	k.expire(now, maxAtOnce)
 	h := k.traces[r.Trace]
 	if h == nil {
 		h = k.hold(r.Trace, now)
@@ -354,9 +354,9 @@ func (k *Keeper) forget(h *held) {
 	k.bytes -= overhead + h.bytes
 }
 
-// mostAtOnce is the maximum number of traces that a span or a request settles. A request that settles many, such as those
+// maxAtOnce is the maximum number of traces that a span or a request settles. A request that settles many, such as those
 // of a stall 3 s ago, would delay its load.
-const mostAtOnce = 4
+const maxAtOnce = 4
 
 // expire settles the traces whose spans have arrived by now, and drops those whose request has not ended in time, at most
 // `most` of each. It returns their number.

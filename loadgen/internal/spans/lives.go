@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	mostWorkloads = 5  // workloads whose pods are followed
-	mostPods      = 2  // pods of each workload that are followed
-	mostWrites    = 24 // kept writes: the latest of a workload's Deployment and ReplicaSets, and the first of a pod
+	maxWorkloads = 5  // workloads whose pods are followed
+	maxPods      = 2  // pods of each workload that are followed
+	maxWrites    = 24 // kept writes: the latest of a workload's Deployment and ReplicaSets, and the first of a pod
 )
 
 // lives follows the writes that create pods and make them ready. It draws a uniform sample of workloads, and of the pods
@@ -56,11 +56,11 @@ func (l *lives) add(h *held, release func(*held)) {
 	for range cut { // Kubernetes appends a hash or random letters at each step from a Deployment to its pods
 		owner = owner[:max(strings.LastIndexByte(owner, '-'), 0)]
 	}
-	w := get(&l.workloads, l.seed, namespace+"/"+owner, mostWorkloads, func(w *workloadWrites) { releaseAll(w.all(), release) })
+	w := get(&l.workloads, l.seed, namespace+"/"+owner, maxWorkloads, func(w *workloadWrites) { releaseAll(w.all(), release) })
 	switch {
 	case w == nil:
 	case kind == "pods":
-		if p := get(&w.pods, l.seed, namespace+"/"+name, mostPods, func(p *podWrites) { releaseAll(p.all(), release) }); p != nil {
+		if p := get(&w.pods, l.seed, namespace+"/"+name, maxPods, func(p *podWrites) { releaseAll(p.all(), release) }); p != nil {
 			p.add(h, w.owners, name, release)
 		}
 	case kind == "endpointslices":
@@ -69,7 +69,7 @@ func (l *lives) add(h *held, release func(*held)) {
 		}
 	case !strings.HasSuffix(h.request.Resource, "/status"):
 		h.uses++
-		if w.owners = append(w.owners, ownerWrite{kind, name, h}); len(w.owners) > mostWrites {
+		if w.owners = append(w.owners, ownerWrite{kind, name, h}); len(w.owners) > maxWrites {
 			release(w.owners[0].held)
 			w.owners = slices.Delete(w.owners, 0, 1)
 		}
@@ -83,7 +83,7 @@ func (p *podWrites) add(h *held, owners []ownerWrite, name string, release func(
 	case h.request.Verb == "DELETE":
 		p.ended = true
 		return
-	case p.ended, n >= mostWrites, n == 0 && (h.request.Verb != "POST" || h.request.Resource != "pods"):
+	case p.ended, n >= maxWrites, n == 0 && (h.request.Verb != "POST" || h.request.Resource != "pods"):
 		return
 	case n == 0:
 		for _, kind := range []string{"deployments", "replicasets"} {

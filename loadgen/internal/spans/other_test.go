@@ -111,7 +111,7 @@ func TestLivesAreASample(t *testing.T) {
 	}
 	k.Flush()
 	rows := k.lives.rows()
-	if len(rows) != mostWorkloads*mostPods {
+	if len(rows) != maxWorkloads*maxPods {
 		t.Fatalf("%d lives", len(rows))
 	}
 	for _, l := range rows {

@@ -40,7 +40,7 @@ func FromProto(all []*tracepb.ResourceSpans, process string) (spans []Span, inva
 					setID(span.Link.Trace[:], links[0].GetTraceId())
 					setID(span.Link.ID[:], links[0].GetSpanId())
 				}
-				for _, e := range s.GetEvents()[:min(len(s.GetEvents()), mostEvents+1)] { // one too many, so that Span.Limit reports it
+				for _, e := range s.GetEvents()[:min(len(s.GetEvents()), maxEvents+1)] { // one too many, so that Span.Limit reports it
 					span.Events = append(span.Events, Event{e.GetName(), timeOf(e.GetTimeUnixNano()), fromAttributes(e.GetAttributes())})
 				}
 				spans = append(spans, span)
@@ -70,7 +70,7 @@ func serviceOf(all []Attribute) string {
 
 func fromAttributes(all []*commonpb.KeyValue) []Attribute {
 	var attributes []Attribute
-	for _, a := range all[:min(len(all), mostAttributes+1)] {
+	for _, a := range all[:min(len(all), maxAttributes+1)] {
 		attributes = append(attributes, Attribute{a.GetKey(), textOf(a.GetValue())})
 	}
 	return attributes
@@ -250,7 +250,7 @@ func toJSON(all []Attribute) []keyValue {
 // Limits of a line of OTLP/JSON.
 const (
 	longestLine = 16 << 20 // bytes
-	mostObjects = 500_000  // an empty object of 2 bytes takes about 200 bytes in memory
+	maxObjects  = 500_000  // an empty object of 2 bytes takes about 200 bytes in memory
 )
 
 // ReadOTLP reads OTLP/JSON, one TracesData per line, and calls take for each span. It returns the number of spans without
@@ -276,7 +276,7 @@ func readLine(line []byte, take func(Span)) (invalid int, err error) {
 		return 0, nil
 	}
 	var data tracesData
-	if err := unmarshal(line, mostObjects, &data); err != nil {
+	if err := unmarshal(line, maxObjects, &data); err != nil {
 		return 0, err
 	}
 	for _, resource := range data.ResourceSpans {
@@ -293,7 +293,7 @@ func readLine(line []byte, take func(Span)) (invalid int, err error) {
 					setHex(s.Link.Trace[:], j.Links[0].TraceID)
 					setHex(s.Link.ID[:], j.Links[0].SpanID)
 				}
-				for _, e := range j.Events[:min(len(j.Events), mostEvents+1)] {
+				for _, e := range j.Events[:min(len(j.Events), maxEvents+1)] {
 					s.Events = append(s.Events, Event{e.Name, int64(e.At), fromJSON(e.Attributes)})
 				}
 				take(s)
@@ -318,7 +318,7 @@ func setHex(to []byte, text string) bool {
 
 func fromJSON(all []keyValue) []Attribute {
 	var attributes []Attribute
-	for _, a := range all[:min(len(all), mostAttributes+1)] {
+	for _, a := range all[:min(len(all), maxAttributes+1)] {
 		attributes = append(attributes, Attribute{a.Key, string(a.Value)})
 	}
 	return attributes

@@ -60,7 +60,7 @@ func TestValues(t *testing.T) {
 // ReadOTLP refuses a line with many small objects, which would take much more memory than the line.
 func TestLinesOfManyObjectsAreRefused(t *testing.T) {
 	for _, element := range []string{"{},", "null,"} {
-		line := `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(element, mostObjects) + "{}]}]}]}"
+		line := `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(element, maxObjects) + "{}]}]}]}"
 		if _, err := ReadOTLP(strings.NewReader(line), func(Span) {}); err == nil || !strings.HasPrefix(err.Error(), "line 1: it has 50") {
 			t.Errorf("%s: %v", element, err)
 		}

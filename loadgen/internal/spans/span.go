@@ -92,13 +92,13 @@ func sizeOf(all []Attribute) (n int) {
 
 // Limits of a span and of a trace, so that a hostile process cannot fill the memory. Texts are limited in bytes.
 const (
-	longestName         = 256
-	longestValue        = 1 << 10
-	mostAttributes      = 64
-	mostEvents          = 64
-	mostEventAttributes = 8
-	latestTime          = 1 << 62 // in the year 2116
-	mostSpansInTrace    = 2000
+	longestName        = 256
+	longestValue       = 1 << 10
+	maxAttributes      = 64
+	maxEvents          = 64
+	maxEventAttributes = 8
+	latestTime         = 1 << 62 // in the year 2116
+	maxSpansInTrace    = 2000
 )
 
 // Limit cuts off long names and values, and drops excess attributes and events. If the span ends before it starts, Limit
@@ -110,15 +110,15 @@ func (s *Span) Limit() bool {
 	end := max(limitTime(s.End), start)
 	cut = cut || start != s.Start || end != s.End
 	s.Start, s.End = start, end
-	cut = limitAttributes(&s.Attributes, mostAttributes) || cut
-	if len(s.Events) > mostEvents {
-		s.Events, cut = slices.Clone(s.Events[:mostEvents]), true
+	cut = limitAttributes(&s.Attributes, maxAttributes) || cut
+	if len(s.Events) > maxEvents {
+		s.Events, cut = slices.Clone(s.Events[:maxEvents]), true
 	}
 	for i := range s.Events {
 		e := &s.Events[i]
 		e.At = limitTime(e.At)
 		cut = limitText(&e.Name, longestName) || cut
-		cut = limitAttributes(&e.Attributes, mostEventAttributes) || cut
+		cut = limitAttributes(&e.Attributes, maxEventAttributes) || cut
 	}
 	return cut
 }

@@ -236,7 +236,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if all := k.Kept(); len(all) != 1 || len(all[0].Spans) != 1 {
 		t.Errorf("kept %+v", all)
 	}
-	for n := range mostSpansInTrace + 10 {
+	for n := range maxSpansInTrace + 10 {
 		s := server(r)
 		s.ID = id(n)
 		k.Span(s, 0)

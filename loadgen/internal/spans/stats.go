@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// stats sums up the spans of all complete traces. Its memory is bounded: it has at most mostNames names, mostNames
-// requests and mostParts parts.
+// stats sums up the spans of all complete traces. Its memory is bounded: it has at most maxNames names, maxNames
+// requests and maxParts parts.
 type stats struct {
 	names    map[nameKey]*nameStats
 	requests map[requestKey]*totals // by verb and resource
@@ -43,8 +43,8 @@ type parts struct {
 }
 
 const (
-	mostNames = 800 // 25 KB each
-	mostParts = 1000
+	maxNames = 800 // 25 KB each
+	maxParts = 1000
 
 	shortest, longest, digits = 1000, 300e9, 2 // of nameStats.self, in nanoseconds
 )
@@ -70,7 +70,7 @@ func (s *stats) add(h *held) bool {
 	if !tree.Complete() || h.lost > 0 || len(h.spans) == 0 {
 		return false
 	}
-	r, most := h.request, mostNames
+	r, most := h.request, maxNames
 	if !r.ofRun() {
 		return true
 	}
@@ -120,7 +120,7 @@ func (s *stats) part(of groupKey) *parts {
 	p := s.parts[of]
 	if p == nil {
 		p = &parts{}
-		if of.client == "" && len(s.parts) < mostParts {
+		if of.client == "" && len(s.parts) < maxParts {
 			s.parts[of] = p
 		}
 	}

@@ -110,7 +110,7 @@ func TestStatisticsAreBounded(t *testing.T) {
 		k.Request(r, 0)
 	}
 	k.Flush()
-	if len(k.stats.names) > mostNames || len(k.stats.requests) > mostNames || len(k.stats.parts) > mostParts || len(k.groups) > k.limits.Groups {
+	if len(k.stats.names) > maxNames || len(k.stats.requests) > maxNames || len(k.stats.parts) > maxParts || len(k.groups) > k.limits.Groups {
 		t.Errorf("%d names, %d requests, %d parts, %d groups", len(k.stats.names), len(k.stats.requests), len(k.stats.parts), len(k.groups))
 	}
 }

@@ -64,8 +64,8 @@ type IndexEntry struct {
 	Lost    int      `json:"lostSpans,omitempty"`
 }
 
-// mostOnDisk is the maximum size of SpansFile in bytes.
-const mostOnDisk = 64 << 20
+// maxOnDisk is the maximum size of SpansFile in bytes.
+const maxOnDisk = 64 << 20
 
 // Write writes SpansFile and IndexFile into the directory Dir of a run. dir is the run's directory. It replaces each file
 // atomically. It omits traces that would make SpansFile larger than 64 MiB, and counts them in the index as omitted.
@@ -85,7 +85,7 @@ func (x Index) Write(dir string, all []Trace) error {
 			if err := WriteOTLP(&line, t.All()); err != nil {
 				return err
 			}
-			if size+line.Len() > mostOnDisk {
+			if size+line.Len() > maxOnDisk {
 				x.Omitted++
 				continue
 			}
@@ -113,7 +113,7 @@ func (x Index) Write(dir string, all []Trace) error {
 // Limits of IndexFile. A run writes about 10,000 objects at most.
 const (
 	longestIndex = 16 << 20 // bytes
-	mostIndexed  = 100_000  // objects
+	maxIndexed   = 100_000  // objects
 )
 
 // Read reads the kept traces of a run. dir is the run's directory. If the run has no IndexFile, Read returns an error that
@@ -122,7 +122,7 @@ func Read(dir string) (Index, []Trace, error) {
 	var x Index
 	data, err := userfile.Read(filepath.Join(dir, Dir, IndexFile), longestIndex)
 	if err == nil {
-		err = unmarshal(data, mostIndexed, &x)
+		err = unmarshal(data, maxIndexed, &x)
 	}
 	if err != nil {
 		return x, nil, fmt.Errorf("%s/%s: %w", Dir, IndexFile, err)
@@ -138,13 +138,13 @@ func Read(dir string) (Index, []Trace, error) {
 		}
 		of[t.Trace] = t
 	}
-	f, err := userfile.Open(filepath.Join(dir, Dir, SpansFile), mostOnDisk)
+	f, err := userfile.Open(filepath.Join(dir, Dir, SpansFile), maxOnDisk)
 	if err != nil {
 		return x, nil, fmt.Errorf("%s/%s: %v", Dir, SpansFile, err) // not Missing: the run has an index
 	}
 	defer f.Close()
 	_, err = ReadOTLP(f, func(s Span) {
-		if t := of[s.Trace]; t != nil && s.Process != Client && len(t.Spans) < mostSpansInTrace {
+		if t := of[s.Trace]; t != nil && s.Process != Client && len(t.Spans) < maxSpansInTrace {
 			s.Limit()
 			t.Spans = append(t.Spans, s)
 		}

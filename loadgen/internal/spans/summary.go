@@ -12,17 +12,17 @@ import (
 // Maximum numbers of traces of loads, and of other clients, whose spans are in a result. The traces of one pod's life are
 // added to them.
 const (
-	mostOfLoads  = 40
-	mostOfOthers = 10
+	maxOfLoads  = 40
+	maxOfOthers = 10
 )
 
-// mostRows is the maximum number of rows of span names in a result. Index.Names has all rows.
-const mostRows = 200
+// maxRows is the maximum number of rows of span names in a result. Index.Names has all rows.
+const maxRows = 200
 
 // Result summarizes the kept traces of a run.
 func (x Index) Result(all []Trace) *result.Traces {
 	r := &result.Traces{
-		Sampled: x.Sampled, Requests: x.Requests, Kept: len(all), Spans: x.Spans, Incomplete: x.Incomplete, Dropped: map[string]int64{}, Names: x.Names[:min(len(x.Names), mostRows)], Parts: x.Parts, Pods: x.Pods,
+		Sampled: x.Sampled, Requests: x.Requests, Kept: len(all), Spans: x.Spans, Incomplete: x.Incomplete, Dropped: map[string]int64{}, Names: x.Names[:min(len(x.Names), maxRows)], Parts: x.Parts, Pods: x.Pods,
 	}
 	for reason, n := range map[string]int64{
 		"spans of watches, unfinished requests or no request": x.Unmatched, "spans above the memory limit": x.Full, "spans of traces with too many spans": x.Excess,
@@ -50,7 +50,7 @@ func (x Index) Result(all []Trace) *result.Traces {
 	for _, senders := range []struct {
 		others bool
 		left   int
-	}{{false, mostOfLoads}, {true, mostOfOthers}} {
+	}{{false, maxOfLoads}, {true, maxOfOthers}} {
 		for _, t := range slowest {
 			if (t.Client != "") == senders.others && senders.left > 0 {
 				senders.left--

@@ -80,7 +80,7 @@ func (t *Tracer) Received(s Span, now time.Time) {
 func (t *Tracer) Settle(now time.Time) {
 	for more := true; more; {
 		t.mu.Lock()
-		more = t.keeper.expire(now.UnixNano(), mostAtOnce) > 0
+		more = t.keeper.expire(now.UnixNano(), maxAtOnce) > 0
 		t.mu.Unlock()
 	}
 }

@@ -23,8 +23,8 @@ func TestFewTracesAreSettledAtOnce(t *testing.T) {
 		tracer.Ended(request(n, 5, 200), now)
 	}
 	tracer.Ended(request(requests, 5, 200), now.Add(time.Minute))
-	if left := tracer.keeper.settling.Len(); left != requests+1-mostAtOnce {
-		t.Errorf("%d traces are left, want %d", left, requests+1-mostAtOnce)
+	if left := tracer.keeper.settling.Len(); left != requests+1-maxAtOnce {
+		t.Errorf("%d traces are left, want %d", left, requests+1-maxAtOnce)
 	}
 	tracer.Settle(now.Add(time.Minute))
 	if left := tracer.keeper.settling.Len(); left != 1 {

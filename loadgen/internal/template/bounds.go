@@ -23,20 +23,20 @@ type Bounds struct {
 }
 
 const (
-	// mostSteps is the maximum number of loop iterations, template calls and function calls.
-	mostSteps = 1_000_000
-	// mostElements is the maximum number of elements of a list or map, including nested ones.
-	mostElements = 1_000_000
-	// mostProduct is the maximum product of the sizes of a function's two largest arguments, in bytes. It limits the size
+	// maxSteps is the maximum number of loop iterations, template calls and function calls.
+	maxSteps = 1_000_000
+	// maxElements is the maximum number of elements of a list or map, including nested ones.
+	maxElements = 1_000_000
+	// maxProduct is the maximum product of the sizes of a function's two largest arguments, in bytes. It limits the size
 	// of the results of functions such as replace.
-	mostProduct = 256 << 20
-	// mostMatched replaces mostProduct for functions that match a regular expression, because a short expression can take
+	maxProduct = 256 << 20
+	// maxMatched replaces maxProduct for functions that match a regular expression, because a short expression can take
 	// microseconds per byte of the text.
-	mostMatched = 1 << 20
-	// mostCompared and mostComparedText limit each argument of a quadratic function: the number of elements, and the
+	maxMatched = 1 << 20
+	// maxCompared and maxComparedText limit each argument of a quadratic function: the number of elements, and the
 	// total size of their text in bytes.
-	mostCompared     = 10_000
-	mostComparedText = 1 << 20
+	maxCompared     = 10_000
+	maxComparedText = 1 << 20
 	// longest is the maximum total time since NewBounds or Begin.
 	longest = 20 * time.Second
 )
@@ -56,8 +56,8 @@ func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
 
 // Step counts n steps. It returns an error if there are too many steps, or if the time is over.
 func (b *Bounds) Step(n int) error {
-	if b.steps += n; b.steps > mostSteps {
-		return &Error{Msg: fmt.Sprintf("the template's loops run more than %d iterations", mostSteps)}
+	if b.steps += n; b.steps > maxSteps {
+		return &Error{Msg: fmt.Sprintf("the template's loops run more than %d iterations", maxSteps)}
 	}
 	return b.Late()
 }
@@ -102,9 +102,9 @@ func (b *Bounds) turns(v ...any) (any, error) {
 	case reflect.Slice, reflect.Array, reflect.Map, reflect.String:
 		n += of.Len()
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		n += int(min(max(of.Int(), 0), mostSteps))
+		n += int(min(max(of.Int(), 0), maxSteps))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n += int(min(of.Uint(), mostSteps))
+		n += int(min(of.Uint(), maxSteps))
 	}
 	return v[0], b.Step(n)
 }
@@ -118,7 +118,7 @@ func printf(format string, args ...any) (string, error) {
 	}
 	// A formatting verb writes up to 5 bytes for each byte of a string. It writes up to about 1000 bytes (its width)
 	// for each element.
-	if verbs := 1 + strings.Count(format, "%"); !within(reflect.ValueOf(args), mostProduct/5/verbs, mostProduct/1000/verbs) {
+	if verbs := 1 + strings.Count(format, "%"); !within(reflect.ValueOf(args), maxProduct/5/verbs, maxProduct/1000/verbs) {
 		return "", tooLarge()
 	}
 	return fmt.Sprintf(format, args...), nil
@@ -142,8 +142,8 @@ func (b *Bounds) bound(name string, f any) any {
 		} else {
 			out = of.Call(args)
 		}
-		if len(out) > 0 && !within(out[0], mostRendered, mostElements) {
-			panic(&Error{Msg: fmt.Sprintf("a function returns a value of more than %d MiB or %d elements", mostRendered>>20, mostElements)})
+		if len(out) > 0 && !within(out[0], maxRendered, maxElements) {
+			panic(&Error{Msg: fmt.Sprintf("a function returns a value of more than %d MiB or %d elements", maxRendered>>20, maxElements)})
 		}
 		return out
 	}).Interface()
@@ -153,14 +153,14 @@ func (b *Bounds) bound(name string, f any) any {
 // call could take too long.
 func fits(name string, args []reflect.Value, variadic bool) error {
 	// The result may contain all variadic arguments, which can be the same large value many times.
-	if variadic && !within(args[len(args)-1], 4*mostRendered, 4*mostElements) {
+	if variadic && !within(args[len(args)-1], 4*maxRendered, 4*maxElements) {
 		return tooLarge()
 	}
 	slow := slices.Contains(quadratic, name)
 	largest, second := 1, 1
 	for _, v := range args {
-		if slow && !within(v, mostComparedText, mostCompared) {
-			return &Error{Msg: fmt.Sprintf("%s does not support more than %d elements or %d MiB", name, mostCompared, mostComparedText>>20)}
+		if slow && !within(v, maxComparedText, maxCompared) {
+			return &Error{Msg: fmt.Sprintf("%s does not support more than %d elements or %d MiB", name, maxCompared, maxComparedText>>20)}
 		}
 		for v.IsValid() && v.Kind() == reflect.Interface {
 			v = v.Elem()
@@ -175,9 +175,9 @@ func fits(name string, args []reflect.Value, variadic bool) error {
 			}
 		}
 	}
-	most := float64(mostProduct)
+	most := float64(maxProduct)
 	if strings.HasPrefix(name, "regex") || strings.HasPrefix(name, "mustRegex") {
-		most = mostMatched
+		most = maxMatched
 	}
 	if float64(largest)*float64(second) > most {
 		return tooLarge()

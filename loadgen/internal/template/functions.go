@@ -118,8 +118,8 @@ func Functions(random *rand.Rand) template.FuncMap {
 // countable returns an error if n elements of size bytes need too much memory. `what` is the function's name in the
 // error.
 func countable(what string, n, size int) error {
-	if n > mostRepeated/size {
-		return fmt.Errorf("%s of %d is too large: at most %d", what, n, mostRepeated/size)
+	if n > maxRepeated/size {
+		return fmt.Errorf("%s of %d is too large: at most %d", what, n, maxRepeated/size)
 	}
 	return nil
 }

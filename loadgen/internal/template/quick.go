@@ -59,7 +59,7 @@ func actionOf(p *parse.PipeNode, functions template.FuncMap) (a action, ok bool)
 			return a, false
 		}
 		draw, ok := functions[function.Ident].(func(int) (string, error))
-		return action{draw: draw, n: int(number.Int64)}, ok && number.Int64 <= mostRepeated
+		return action{draw: draw, n: int(number.Int64)}, ok && number.Int64 <= maxRepeated
 	}
 	return a, false
 }

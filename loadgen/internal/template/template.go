@@ -99,19 +99,19 @@ func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]
 	return documents(t.buffer.Bytes())
 }
 
-// mostRendered and mostRepeated limit a template. They prevent a mistyped number from exhausting memory, and are far
+// maxRendered and maxRepeated limit a template. They prevent a mistyped number from exhausting memory, and are far
 // above the 3 MiB per request that an API server accepts.
 const (
-	mostRendered = 16 << 20 // bytes
-	mostRepeated = 4 << 20  // maximum size in bytes of the result of a function that repeats a string
+	maxRendered = 16 << 20 // bytes
+	maxRepeated = 4 << 20  // maximum size in bytes of the result of a function that repeats a string
 )
 
-// bounded is a writer that fails after mostRendered bytes.
+// bounded is a writer that fails after maxRendered bytes.
 type bounded struct{ to *bytes.Buffer }
 
 func (b bounded) Write(p []byte) (int, error) {
-	if b.to.Len()+len(p) > mostRendered {
-		return 0, &Error{Msg: fmt.Sprintf("the template renders more than %d MiB", mostRendered>>20), Hint: "an API server accepts requests up to 3 MiB"}
+	if b.to.Len()+len(p) > maxRendered {
+		return 0, &Error{Msg: fmt.Sprintf("the template renders more than %d MiB", maxRendered>>20), Hint: "an API server accepts requests up to 3 MiB"}
 	}
 	return b.to.Write(p)
 }

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// mostStreams is the maximum number of browsers that receive the state of the run. The server refuses further
+	// maxStreams is the maximum number of browsers that receive the state of the run. The server refuses further
 	// browsers.
-	mostStreams = 32
+	maxStreams = 32
 	// tellWithin is the time limit to send the state to a browser. The server disconnects a browser that does not read
 	// in time.
 	tellWithin = 5 * time.Second
@@ -68,7 +68,7 @@ func phaseOf(n run.Snapshot) string {
 // serveEvents sends the state of the run to a browser, at each change, as server-sent events.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !s.join() {
-		http.Error(w, fmt.Sprintf("the maximum of %d browsers is already connected", mostStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("the maximum of %d browsers is already connected", maxStreams), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.leave()
@@ -99,7 +99,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 func (s *Server) join() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.streams == mostStreams {
+	if s.streams == maxStreams {
 		return false
 	}
 	s.streams++

@@ -27,13 +27,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// pageEvery, leastRest and mostRest limit how often the page is created. The generator's own process creates it, so
-// this must take little time: at most once per pageEvery, and at most 1/leastRest of the time. If creating the page is
-// slow, mostRest limits the pause that results from this rule.
+// pageEvery, minRest and maxRest limit how often the page is created. The generator's own process creates it, so
+// this must take little time: at most once per pageEvery, and at most 1/minRest of the time. If creating the page is
+// slow, maxRest limits the pause that results from this rule.
 const (
 	pageEvery = 3 * time.Second
-	leastRest = 50
-	mostRest  = 15 * time.Second
+	minRest   = 50
+	maxRest   = 15 * time.Second
 )
 
 // pages caches the page of the run.
@@ -68,7 +68,7 @@ func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err
 		}
 		now := time.Now()
 		p.mu.Lock()
-		p.text, p.version, p.fresh = made, p.version+1, now.Add(min(max(pageEvery, leastRest*now.Sub(began)), mostRest))
+		p.text, p.version, p.fresh = made, p.version+1, now.Add(min(max(pageEvery, minRest*now.Sub(began)), maxRest))
 		p.mu.Unlock()
 	}
 	return p.text, p.version, nil

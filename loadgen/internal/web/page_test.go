@@ -42,7 +42,7 @@ func TestPageIsMadeSeldom(t *testing.T) {
 		time.Sleep(time.Second)
 		takes = 2 * time.Second
 		get(3)
-		time.Sleep(mostRest - time.Second)
+		time.Sleep(maxRest - time.Second)
 		get(3)
 		time.Sleep(time.Second)
 		get(4)

@@ -62,7 +62,7 @@ func Open(addr string) (*Server, error) {
 		return nil, exitcode.Environmentf("--web: %w (use port 0 for a free port)", err)
 	}
 	return &Server{
-		listener: listener, token: rand.Text(), served: make(chan struct{}), changed: make(chan struct{}), fetched: make(chan struct{}, mostStreams),
+		listener: listener, token: rand.Text(), served: make(chan struct{}), changed: make(chan struct{}), fetched: make(chan struct{}, maxStreams),
 	}, nil
 }
 
@@ -102,14 +102,14 @@ type display struct {
 	server *Server
 }
 
-// mostSteps is the number of progress messages that the server keeps for the page.
-const mostSteps = 5
+// maxSteps is the number of progress messages that the server keeps for the page.
+const maxSteps = 5
 
 func (d *display) Step(line string) {
 	d.Progress.Step(line)
 	line = terminal.CleanLines(line)
 	d.server.change(func(s *Server) {
-		s.steps = append(s.steps[max(0, len(s.steps)-mostSteps+1):len(s.steps):len(s.steps)], line)
+		s.steps = append(s.steps[max(0, len(s.steps)-maxSteps+1):len(s.steps):len(s.steps)], line)
 	})
 }
 

@@ -148,7 +148,7 @@ func TestBrowsersAreToldTheState(t *testing.T) {
 	if got := next(); got.Line != "getting ready" || got.Word != "RUNNING" || got.Phase != "" || len(got.Steps) != 0 {
 		t.Errorf("first state: %+v", got)
 	}
-	for range mostSteps + 3 {
+	for range maxSteps + 3 {
 		shows.Step("registering")
 	}
 	shows.Step("the last \x1b[2J\u202estep")
@@ -158,7 +158,7 @@ func TestBrowsersAreToldTheState(t *testing.T) {
 	for got.Phase == "" {
 		got = next()
 	}
-	if got.Word != "PAUSED" || !got.Paused || got.Line != "storm 00:03/01:00 | load paused for 00:02" || len(got.Steps) != mostSteps || got.Steps[mostSteps-1] != "the last [2Jstep" {
+	if got.Word != "PAUSED" || !got.Paused || got.Line != "storm 00:03/01:00 | load paused for 00:02" || len(got.Steps) != maxSteps || got.Steps[maxSteps-1] != "the last [2Jstep" {
 		t.Errorf("paused: %+v", got)
 	}
 	over := []run.PhaseState{{Name: "storm", Took: time.Second}, {Name: "calm", Took: time.Second}}

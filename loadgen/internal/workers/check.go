@@ -38,7 +38,7 @@ func Check(o Options, s *scenario.Scenario) error {
 			continue
 		}
 		divided++
-		if most, of := kind.MostWorkers(l.Load); most > 0 && o.Count > most {
+		if most, of := kind.MaxWorkers(l.Load); most > 0 && o.Count > most {
 			return exitcode.UsageError(s.Errorf(l.Path, fmt.Sprintf("at most --workers %d", most),
 				"load %s has only %d %s, which cannot be divided among %d workers", l.Name, most, of, o.Count))
 		}

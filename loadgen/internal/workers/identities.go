@@ -75,9 +75,9 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	return g, nil
 }
 
-// mostAsks is the maximum number of requests for credentials that a worker may send per node and hour, because the
+// maxAsks is the maximum number of requests for credentials that a worker may send per node and hour, because the
 // cluster may sign a certificate for each. A worker sends one request, and more after errors and for renewals.
-const mostAsks = 20
+const maxAsks = 20
 
 // mayAsk counts a request for credentials, and reports whether the worker has requests left. All kube-proxies share one
 // identity but ask separately after an error, so the limit for this identity is higher.
@@ -88,7 +88,7 @@ func (m *member) mayAsk(nodeName string) bool {
 		m.since = now
 		clear(m.asks)
 	}
-	most := mostAsks
+	most := maxAsks
 	if nodeName == "" {
 		most *= m.fleet.nodes.Spec.Count
 	}

@@ -37,16 +37,16 @@ const (
 	helloWithin = 10 * time.Second
 	// acceptAgain is the pause after the listener could not accept a connection.
 	acceptAgain = 100 * time.Millisecond
-	// mostPeers is the maximum number of connections whose peers have not yet sent the token of the run. The
+	// maxPeers is the maximum number of connections whose peers have not yet sent the token of the run. The
 	// coordinator closes further connections.
-	mostPeers = 1000
+	maxPeers = 1000
 )
 
 // serve handles a connection until it ends. `joined` is true if the peer was a worker, even one that was refused.
 func (f *Fleet) serve(l *link) (joined bool, err error) {
 	defer l.conn.Close()
 	f.mu.Lock()
-	ending, full := f.ending, len(f.peers) >= mostPeers
+	ending, full := f.ending, len(f.peers) >= maxPeers
 	if !full {
 		f.peers[l] = true
 	}
@@ -127,15 +127,15 @@ func (f *Fleet) tell(format string, args ...any) {
 	}
 }
 
-// mostRefusals is the maximum number of refusals that the user sees. Any host on the network can cause refusals.
-const mostRefusals = 20
+// maxRefusals is the maximum number of refusals that the user sees. Any host on the network can cause refusals.
+const maxRefusals = 20
 
 // tellRefused shows the user why a peer was refused, once for each reason. A reason contains text from the peer only if
 // the peer has sent the right token.
 func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	f.mu.Lock()
 	f.last = fmt.Sprintf("a worker at %s was rejected: %s", from, refusal)
-	line, first := f.last, !f.told[refusal] && f.refused < mostRefusals
+	line, first := f.last, !f.told[refusal] && f.refused < maxRefusals
 	if first {
 		f.told[refusal] = true
 		f.refused++

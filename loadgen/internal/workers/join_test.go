@@ -131,7 +131,7 @@ func TestStrangersAreRefused(t *testing.T) {
 // The coordinator never shows text of a peer without the token. Many such peers cause only a few lines.
 func TestStrangersTextIsNotShown(t *testing.T) {
 	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
-	for i := range 3 * mostRefusals {
+	for i := range 3 * maxRefusals {
 		conn, err := tls.Dial("tcp", b.fleet.address(), &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
@@ -286,7 +286,7 @@ func TestAcceptsAgain(t *testing.T) {
 // While too many peers have not sent the token, the coordinator refuses further peers.
 func TestTooManyPeersAreRefused(t *testing.T) {
 	f := &Fleet{peers: map[*link]bool{}}
-	for range mostPeers {
+	for range maxPeers {
 		f.peers[&link{}] = true
 	}
 	near, far := net.Pipe()

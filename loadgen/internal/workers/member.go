@@ -18,8 +18,8 @@ const (
 	lostAfter = 15 * time.Second
 	// aliveEvery is the interval at which coordinator and workers send heartbeats.
 	aliveEvery = time.Second
-	// mostPosted is the maximum number of queued messages for one worker.
-	mostPosted = 1 << 14
+	// maxPosted is the maximum number of queued messages for one worker.
+	maxPosted = 1 << 14
 )
 
 // LostError reports that a worker was lost, too late or failed. The run then has no verdict.
@@ -64,7 +64,7 @@ type member struct {
 
 func newMember(f *Fleet, l *link, h hello) *member {
 	m := &member{
-		fleet: f, index: h.Index, name: shown(h.Name), link: l, out: make(chan message, mostPosted), gone: make(chan struct{}),
+		fleet: f, index: h.Index, name: shown(h.Name), link: l, out: make(chan message, maxPosted), gone: make(chan struct{}),
 		next: 1, ready: make(chan reply, 1), tokens: map[string]string{}, asks: map[string]int{},
 	}
 	m.calls = map[int64]chan reply{0: m.ready}
@@ -119,7 +119,7 @@ func (m *member) post(next message) {
 	case m.out <- next:
 	case <-m.gone:
 	default:
-		m.lose(fmt.Sprintf("was lost: it does not read the coordinator's messages (%d messages are waiting)", mostPosted))
+		m.lose(fmt.Sprintf("was lost: it does not read the coordinator's messages (%d messages are waiting)", maxPosted))
 	}
 }
 

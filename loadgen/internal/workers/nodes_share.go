@@ -84,15 +84,15 @@ func (s *session) tell(format string, args ...any) {
 	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // if the connection fails, the session ends
 }
 
-// mostLate is the maximum delay with which a start time may reach a worker. If the delay is shorter, the worker sends
+// maxLate is the maximum delay with which a start time may reach a worker. If the delay is shorter, the worker sends
 // the overdue requests late, as it does after a stall.
-const mostLate = 5 * time.Second
+const maxLate = 5 * time.Second
 
-// startsAt converts the start time in a call to this machine's clock. If that time passed more than mostLate ago,
+// startsAt converts the start time in a call to this machine's clock. If that time passed more than maxLate ago,
 // `late` is the reply to send; otherwise `late` is nil. `what` names the load or nodes in the reply.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
-	if by := s.now().Sub(at); by > mostLate {
+	if by := s.now().Sub(at); by > maxLate {
 		return start, &reply{Late: true, Error: fmt.Sprintf("it received the start time of %s %v too late", what, by.Round(time.Millisecond))}
 	}
 	// In tests, s.now may differ from the machine's clock.

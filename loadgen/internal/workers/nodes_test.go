@@ -340,15 +340,15 @@ func (i *issuer) For(ctx context.Context, name string) (*rest.Config, error) {
 	return i.signed.For(ctx, name)
 }
 
-// A worker that requests credentials repeatedly gets at most mostAsks certificates per hour and node.
+// A worker that requests credentials repeatedly gets at most maxAsks certificates per hour and node.
 func TestCertificatesOfAWorkerAreLimited(t *testing.T) {
 	ids := &issuer{}
 	asked, m := asking(t, ids)
 	var err error
-	for range 3 * mostAsks {
+	for range 3 * maxAsks {
 		_, err = asked.For(t.Context(), "sg-1")
 	}
-	if err == nil || !strings.Contains(err.Error(), "too often") || ids.issued.Load() != mostAsks {
+	if err == nil || !strings.Contains(err.Error(), "too often") || ids.issued.Load() != maxAsks {
 		t.Errorf("issued %d certificates: %v", ids.issued.Load(), err)
 	}
 	if _, err = asked.For(t.Context(), "sg-2"); err != nil {

@@ -109,16 +109,16 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	}
 }
 
-// earlyFor and mostEarly limit early endpoints. An endpoint is early if the pod watch has not delivered its pod yet, or
+// earlyFor and maxEarly limit early endpoints. An endpoint is early if the pod watch has not delivered its pod yet, or
 // has already reported the pod's deletion.
 const (
-	earlyFor  = time.Minute
-	mostEarly = 1000 // if there are this many, forgetEarly drops old ones
+	earlyFor = time.Minute
+	maxEarly = 1000 // if there are this many, forgetEarly drops old ones
 )
 
-// forgetEarly drops endpoints that have been early for more than earlyFor, if there are mostEarly or more.
+// forgetEarly drops endpoints that have been early for more than earlyFor, if there are maxEarly or more.
 func (t *tracker) forgetEarly(now time.Time) {
-	if len(t.endpoints) < mostEarly {
+	if len(t.endpoints) < maxEarly {
 		return
 	}
 	maps.DeleteFunc(t.endpoints, func(_ string, at time.Time) bool { return now.Sub(at) > earlyFor })

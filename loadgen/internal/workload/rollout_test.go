@@ -113,10 +113,10 @@ func TestEndpointSeenBeforeItsPodIsNotLost(t *testing.T) {
 // The tracker does not keep endpoints of deleted pods until the end of the run.
 func TestEndpointsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	s := newStory(t)
-	for i := range 10 * mostEarly {
+	for i := range 10 * maxEarly {
 		s.slice(fmt.Sprint("gone-", i)) // one slice each second
 	}
-	if n := len(s.endpoints); n > mostEarly {
+	if n := len(s.endpoints); n > maxEarly {
 		t.Errorf("the tracker keeps %d endpoints without pods", n)
 	}
 }

@@ -23,7 +23,7 @@ func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 	}
 	for len(p) > 0 {
 		begin, end, after := f.cut(p)
-		if end-begin > MostEvent {
+		if end-begin > MaxEvent {
 			return fmt.Errorf("%w: an event has %d bytes, which is too long", ErrMalformed, end-begin)
 		}
 		if after > len(p) {

@@ -20,8 +20,8 @@ const (
 	ShortestWatch = 5 * time.Minute
 	// TooShort is the minimum duration of a watch without events. A watch that ends earlier counts as failed.
 	TooShort = time.Second
-	// MostEvent is the maximum size of a watch event in bytes, as in client-go (rest/watch, through serializer/streaming).
-	MostEvent = 16 << 20
+	// MaxEvent is the maximum size of a watch event in bytes, as in client-go (rest/watch, through serializer/streaming).
+	MaxEvent = 16 << 20
 )
 
 // ErrMalformed means that a watch stream contains something other than valid events.

@@ -114,7 +114,7 @@ func TestFramesRefuseEventsWithoutEnd(t *testing.T) {
 	f := Frames{Lines: true}
 	var err error
 	for range 2 {
-		err = f.Feed(make([]byte, MostEvent), keep)
+		err = f.Feed(make([]byte, MaxEvent), keep)
 	}
 	if !errors.Is(err, ErrMalformed) {
 		t.Errorf("line of 32 MiB: error %v, want ErrMalformed", err)

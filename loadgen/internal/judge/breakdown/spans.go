@@ -13,8 +13,8 @@ import (
 const (
 	differs        = 0.1
 	standardErrors = 2
-	leastPart      = 0.05
-	leastTraces    = 30
+	minPart        = 0.05
+	minTraces      = 30
 )
 
 // CompareSpans adds the times of spans to the parts of the breakdown, and warns about parts for which metrics and spans
@@ -25,7 +25,7 @@ func CompareSpans(rows []result.Breakdown, all []result.SpanParts) {
 		at := slices.IndexFunc(all, func(s result.SpanParts) bool {
 			return s.Phase == b.Phase && s.Load == b.Load && s.Verb == b.Verb && s.Resource == b.Resource
 		})
-		if at < 0 || all[at].Requests < leastTraces {
+		if at < 0 || all[at].Requests < minTraces {
 			continue
 		}
 		for j := range b.Parts {
@@ -44,7 +44,7 @@ func CompareSpans(rows []result.Breakdown, all []result.SpanParts) {
 				least = 0 // spans show webhooks only
 			}
 			margin := standardErrors * s.Error
-			if max(most, s.Seconds) < leastPart*b.ClientMean || s.Seconds+margin >= least*(1-differs) && s.Seconds-margin <= most*(1+differs) {
+			if max(most, s.Seconds) < minPart*b.ClientMean || s.Seconds+margin >= least*(1-differs) && s.Seconds-margin <= most*(1+differs) {
 				continue
 			}
 			b.Warnings = append(b.Warnings, fmt.Sprintf("%s took %s by metrics, but %s by the spans of %d traced requests", p.Name, duration(p.Seconds), duration(s.Seconds), all[at].Requests))

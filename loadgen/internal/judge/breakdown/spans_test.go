@@ -33,7 +33,7 @@ func TestSpansAgainstMetrics(t *testing.T) {
 		if warns := len(rows[0].Warnings) > 0; warns != c.warns || len(rows[1].Warnings) > 0 {
 			t.Errorf("%s: warnings %q and %q", name, rows[0].Warnings, rows[1].Warnings)
 		}
-		if known := rows[0].Parts[0].Spans != nil; known != (c.requests >= leastTraces) {
+		if known := rows[0].Parts[0].Spans != nil; known != (c.requests >= minTraces) {
 			t.Errorf("%s: the part has the spans' time: %t", name, known)
 		}
 	}

@@ -17,13 +17,13 @@ import (
 )
 
 // The run's share is the number of the run's requests divided by the number of all requests that the API servers counted,
-// for one verb and resource. Split uses the servers' metrics only if this share is between leastShare and mostShare.
+// for one verb and resource. Split uses the servers' metrics only if this share is between minShare and maxShare.
 // With the share s, the servers' mean is wrong by (1-s) times the difference between other clients' mean and the run's.
 // For example, with 80% it is wrong by half if other clients' requests take 3.5 times as long. A share well over 1
 // means that some API servers were not scraped.
 const (
-	leastShare = 0.80
-	mostShare  = 1.20
+	minShare = 0.80
+	maxShare = 1.20
 )
 
 // mentionShare is the difference between the run's share and 1 above which the row has a warning.
@@ -209,7 +209,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	}
 	share := float64(class.Server.Count) / float64(max(ours, 1))
 	switch {
-	case share < leastShare || share > mostShare:
+	case share < minShare || share > maxShare:
 		b.warn("the audit log has %d requests, but loadgen received %d responses, so the log is not used", class.Server.Count, ours)
 		return 0, 0, false
 	case share < 1-mentionShare || share > 1+mentionShare:
@@ -244,9 +244,9 @@ func (w window) refusal(b *row, c call, all total) string {
 	share := float64(ours) / all.count
 	b.OurShare = &share
 	switch {
-	case share < leastShare:
+	case share < minShare:
 		return fmt.Sprintf("only %.0f%% of %.0f such requests came from loadgen, so the server's mean depends too much on other clients", share*100, all.count)
-	case share > mostShare:
+	case share > maxShare:
 		return fmt.Sprintf("the API servers' metrics count only %.0f of loadgen's %d requests, because not all API servers were scraped", all.count, ours)
 	case share < 1-mentionShare:
 		b.warn("the server's mean times include requests of other clients (%.1f%%)", (1-share)*100)

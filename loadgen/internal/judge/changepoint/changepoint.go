@@ -35,8 +35,8 @@ func (p Point) Change() float64 { return p.After/p.Before - 1 }
 // least is the minimum number of values on each side of a change.
 const least = 3
 
-// LeastValues is the minimum number of values in which a change can be found.
-const LeastValues = 2 * least
+// MinValues is the minimum number of values in which a change can be found.
+const MinValues = 2 * least
 
 // Find returns the changes in a history of values, in order.
 func Find(o Options, values []float64) []Point {
@@ -140,7 +140,7 @@ func (o Options) bump(values []float64, from, to int) []int {
 // distance, weighted by their lengths. ok is false if there are too few values.
 func split(x []float64) (at int, ok bool) {
 	n := len(x)
-	if n < LeastValues {
+	if n < MinValues {
 		return 0, false
 	}
 	// left, right and across are sums of |xi-xj|, updated each time the split moves by one value.

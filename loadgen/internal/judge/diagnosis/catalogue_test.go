@@ -190,7 +190,7 @@ var notes = map[string]string{
 // required returns the conditions of a mechanism other than its first evidence.
 func required(m mechanism) (all []string) {
 	if len(m.All) > 0 {
-		all = append(all, code(m.All, " and ")+leastChange(m, ", which changed "))
+		all = append(all, code(m.All, " and ")+minChange(m, ", which changed "))
 	}
 	if len(m.With) > 0 {
 		all = append(all, code(m.With, " or "))
@@ -213,7 +213,7 @@ func required(m mechanism) (all []string) {
 // excluded returns the conditions under which a mechanism is not active.
 func excluded(m mechanism) (all []string) {
 	if len(m.Unless) > 0 {
-		all = append(all, "not "+code(m.Unless, ", ")+leastChange(m, ", if it changed "))
+		all = append(all, "not "+code(m.Unless, ", ")+minChange(m, ", if it changed "))
 	}
 	if len(m.Without) > 0 {
 		all = append(all, "not "+code(m.Without, ", "))
@@ -221,8 +221,8 @@ func excluded(m mechanism) (all []string) {
 	return all
 }
 
-// leastChange returns the minimum change of a signal of All or Unless after the given words, or "" if m has no such change.
-func leastChange(m mechanism, words string) string {
+// minChange returns the minimum change of a signal of All or Unless after the given words, or "" if m has no such change.
+func minChange(m mechanism, words string) string {
 	switch m.Share {
 	case 0:
 		return ""

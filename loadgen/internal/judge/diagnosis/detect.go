@@ -20,8 +20,8 @@ const (
 	floorShare = 0.01
 	// held is the number of consecutive scrapes that must deviate.
 	held = 2
-	// mostIdle is the longest time without calls (NaN values) that does not end an episode.
-	mostIdle = 15 * time.Second
+	// maxIdle is the longest time without calls (NaN values) that does not end an episode.
+	maxIdle = 15 * time.Second
 )
 
 // starvedBy maps each signal that measures waiting for CPU to a factor. Waiting for CPU increases a latency by at most
@@ -210,7 +210,7 @@ func (w starvation) least(s *signal, component string, at time.Time) (wait float
 func (one series) episodes(calm, under result.Span, step time.Duration, share float64, waits starvation) []episode {
 	s, component, points := one.signal, one.component, one.points
 	b := baselineOf(points, calm)
-	b.fresh, b.none = one.fresh, calm.To.Sub(calm.From) < (leastScrapes-1)*step
+	b.fresh, b.none = one.fresh, calm.To.Sub(calm.From) < (minScrapes-1)*step
 	deviates := func(p archive.Point) bool { return s.deviates(p.V, b, share, waits.least(s, component, p.T)) }
 	var all []episode
 	var run []archive.Point
@@ -262,7 +262,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 				}
 			}
 			run, gap, after, seen = append(run, p), 0, time.Time{}, p.T
-		case len(run) > 0 && !finite(p.V) && p.T.Sub(run[len(run)-1].T) <= max(mostIdle, 3*step): // no calls
+		case len(run) > 0 && !finite(p.V) && p.T.Sub(run[len(run)-1].T) <= max(maxIdle, 3*step): // no calls
 			seen = p.T
 		case len(run) > 0:
 			if gap == 0 {

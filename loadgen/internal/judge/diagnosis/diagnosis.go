@@ -70,8 +70,8 @@ const (
 	// The default comparison period is the first 1/calmShare of the recorded time, but at most calmMost.
 	calmShare = 4
 	calmMost  = time.Minute
-	// leastScrapes is the minimum number of scrapes in the comparison period and in the diagnosed time.
-	leastScrapes = 3
+	// minScrapes is the minimum number of scrapes in the comparison period and in the diagnosed time.
+	minScrapes = 3
 )
 
 // complete sets the defaults of the options. doubts contains reasons why there are no values to compare with. complete
@@ -81,7 +81,7 @@ func (o *Options) complete() (doubts []string, err error) {
 	if o.Calm == (result.Span{}) {
 		all := o.To.Sub(o.From)
 		quarter := min(all/calmShare, calmMost)
-		if least := (leastScrapes - 1) * o.Step; least <= all/2 { // a short run needs a larger part
+		if least := (minScrapes - 1) * o.Step; least <= all/2 { // a short run needs a larger part
 			quarter = max(quarter, least)
 		}
 		o.Calm = result.Span{From: o.From, To: o.From.Add(quarter)}
@@ -101,19 +101,19 @@ func (o *Options) complete() (doubts []string, err error) {
 		}
 	}
 	if o.tooShort(o.Under) {
-		return nil, tooLittle(fmt.Sprintf("the diagnosed time of %s is too short: it must contain at least %d scrapes, one every %s", o.Under.To.Sub(o.Under.From).Round(time.Second), leastScrapes, o.Step))
+		return nil, tooLittle(fmt.Sprintf("the diagnosed time of %s is too short: it must contain at least %d scrapes, one every %s", o.Under.To.Sub(o.Under.From).Round(time.Second), minScrapes, o.Step))
 	}
 	switch {
 	case cut && o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is nothing to compare with (choose a comparison period with --comparison-period)", leastScrapes))
+		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is nothing to compare with (choose a comparison period with --comparison-period)", minScrapes))
 	case o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("the comparison period of %s is too short: it must contain at least %d scrapes, one every %s", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
+		doubts = append(doubts, fmt.Sprintf("the comparison period of %s is too short: it must contain at least %d scrapes, one every %s", o.Calm.To.Sub(o.Calm.From).Round(time.Second), minScrapes, o.Step))
 	}
 	return doubts, nil
 }
 
-// tooShort reports whether the time range t has fewer than leastScrapes scrapes.
-func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (leastScrapes-1)*o.Step }
+// tooShort reports whether the time range t has fewer than minScrapes scrapes.
+func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (minScrapes-1)*o.Step }
 
 // Diagnose finds the causes of the symptoms in the time o.Under. It fails if there is too little data in that time.
 // Without data in the comparison period, it compares signals only with their objectives and fixed bounds, and adds a
@@ -175,7 +175,7 @@ func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
-		return []string{fmt.Sprintf("the comparison period has fewer than %d scrapes with data (choose another one with --comparison-period)", leastScrapes)}
+		return []string{fmt.Sprintf("the comparison period has fewer than %d scrapes with data (choose another one with --comparison-period)", minScrapes)}
 	case !slices.ContainsFunc(all, func(s series) bool { return s.ofAPIServer() && s.within(o.Calm) }):
 		return []string{"no metrics of kube-apiserver were recorded in the comparison period"}
 	case !haveCommonAPIServer(all, *o):
@@ -193,8 +193,8 @@ func haveCommonAPIServer(all []series, o Options) bool {
 	})
 }
 
-// leastCalm is the minimum length to which leaveOut may shorten a comparison period.
-const leastCalm = 5 * time.Minute
+// minCalm is the minimum length to which leaveOut may shorten a comparison period.
+const minCalm = 5 * time.Minute
 
 // settle ends the comparison period before the first sign of a cause in it. To find such signs, it compares the second
 // half of the period with the first half or, if CalmByDefault is set, the last three quarters with the first quarter.
@@ -206,7 +206,7 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	if o.CalmByDefault { // a quarter of an hour is enough for a comparison
 		part, o.Calm.From = 4, firstOf(all, o.Calm)
 	}
-	least := o.Calm.From.Add((leastScrapes - 1) * o.Step)
+	least := o.Calm.From.Add((minScrapes - 1) * o.Step)
 	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / part)
 	end := o.Calm.To
 	var over []episode
@@ -241,9 +241,9 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 }
 
 // leaveOut moves the start of the comparison period to the end of the episode e, if a comparison period of at least
-// leastCalm remains.
+// minCalm remains.
 func (o *Options) leaveOut(e episode) {
-	if over := e.last.Add(2 * o.Step); over.After(o.Calm.From) && !over.Add(leastCalm).After(o.Calm.To) {
+	if over := e.last.Add(2 * o.Step); over.After(o.Calm.From) && !over.Add(minCalm).After(o.Calm.To) {
 		o.Calm.From = over
 	}
 }

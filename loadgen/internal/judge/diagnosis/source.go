@@ -93,7 +93,7 @@ func Interval(ctx context.Context, source Source, at time.Time) (longest time.Du
 		}
 		gaps := gapsOf(scrapes)
 		for job := range gaps {
-			if !known[job] && len(gaps[job]) >= leastScrapes {
+			if !known[job] && len(gaps[job]) >= minScrapes {
 				known[job], longest = true, max(longest, nearestInterval(gaps[job]))
 			}
 		}
@@ -107,7 +107,7 @@ func Interval(ctx context.Context, source Source, at time.Time) (longest time.Du
 	case none:
 		return 0, Nothing
 	}
-	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded in that time", leastScrapes))
+	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded in that time", minScrapes))
 }
 
 // UpToDate returns an error if the last scrape before now is more than staleAfter scrape intervals old. After that

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// leastShare is the minimum share of a request's latency for which the response must have waited for the cause's span.
-const leastShare = 0.25
+// minShare is the minimum share of a request's latency for which the response must have waited for the cause's span.
+const minShare = 0.25
 
 // AddTraces adds to each cause the kept trace in which the cause's span has the most time on the critical path. The request
 // must have been due while the cause lasted, and the span must have at least a quarter of the request's latency. A cause
@@ -38,7 +38,7 @@ func shows(c *result.Cause, t *spans.Trace, span *regexp.Regexp) {
 			best.Span, best.Critical = name, float64(n.Critical)/1e9
 		}
 	}
-	if best.Critical >= leastShare*best.Seconds && best.Critical > 0 && (c.Trace == nil || best.Critical > c.Trace.Critical) {
+	if best.Critical >= minShare*best.Seconds && best.Critical > 0 && (c.Trace == nil || best.Critical > c.Trace.Critical) {
 		c.Trace = &best
 	}
 }

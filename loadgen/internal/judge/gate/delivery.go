@@ -15,12 +15,12 @@ const (
 	// slowAnswer is the service time in seconds above which a response is slow: the objective of SIG Scalability for
 	// mutating calls. If responses take longer, the cluster limits the load.
 	slowAnswer = 1.0
-	// leastMissing is the minimum number of missing arrivals that counts as a shortfall. A single missing arrival may
+	// minMissing is the minimum number of missing arrivals that counts as a shortfall. A single missing arrival may
 	// be due to rounding.
-	leastMissing = 2
-	// leastLate is the minimum delay, in seconds, at which an action, or a response at the end of a phase, counts as
+	minMissing = 2
+	// minLate is the minimum delay, in seconds, at which an action, or a response at the end of a phase, counts as
 	// late. It is longer than the generator's usual stalls.
-	leastLate = 0.5
+	minLate = 0.5
 )
 
 // deliver returns a copy of the phases of a run with Deliveries set: the demanded and the done work of each load and
@@ -131,12 +131,12 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 			if r.Load != name || r.DueSeconds == 0 { // if no time was due, there is no rate
 				continue
 			}
-			asked, done, failed := owed(r, leastLate), r.AnsweredInPhase(), r.Sent-r.Succeeded-r.FailedLate
+			asked, done, failed := owed(r, minLate), r.AnsweredInPhase(), r.Sent-r.Succeeded-r.FailedLate
 			if replayed {
 				refused := answeredAsTraced(r.Outcomes, shares)
 				done, failed = done+refused, failed-refused
 			}
-			overdue := max(r.Overdue-young(r, leastLate), 0) // responses after the last request of a load that ended early
+			overdue := max(r.Overdue-young(r, minLate), 0) // responses after the last request of a load that ended early
 			done -= min(done, overdue)
 			out.Asked, out.Done = out.Asked+asked, out.Done+done
 			out.AskedRate, out.DoneRate = out.AskedRate+r.OfferedRate, out.DoneRate+r.AchievedRate
@@ -182,7 +182,7 @@ func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.P
 	}
 	out.Share = min(float64(out.Done)/float64(out.Asked), 1)
 	w.missing = float64(out.Asked - out.Done)
-	least := float64(leastMissing)
+	least := float64(minMissing)
 	if out.What == "rounds" {
 		least = 1 // a single missing round is not a rounding error
 	}
@@ -238,7 +238,7 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 			Name: a.Name, Path: path, What: "requests", Asked: a.Requests, Done: a.Done, AskedRate: a.Rate, DoneRate: float64(a.Done) / took,
 			Share: min(float64(a.Done)/took/a.Rate, 1), Least: least,
 		}
-		if late := w.missing / a.Rate; w.missing >= leastMissing && late >= leastLate {
+		if late := w.missing / a.Rate; w.missing >= minMissing && late >= minLate {
 			out.Limit, out.Why = judgeShare(out, w, p, took, late)
 		}
 		all = append(all, out)

@@ -41,11 +41,11 @@ type Client struct {
 	Overdue func(time.Duration) int64
 }
 
-// Minimum numbers of requests for limits with Client: leastRecent within the last samples.Span or, for the error
-// budget, leastBudget since the start.
+// Minimum numbers of requests for limits with Client: minRecent within the last samples.Span or, for the error
+// budget, minBudget since the start.
 const (
-	leastRecent = 10
-	leastBudget = 100
+	minRecent = 10
+	minBudget = 100
 )
 
 // Limits returns all limits, the client limits first.
@@ -61,9 +61,9 @@ func Limits() []Limit {
 	throttled, errors := func(c samples.Counts) int64 { return c.Throttled }, func(c samples.Counts) int64 { return c.Errors }
 	return []Limit{
 		{Name: "latency", What: "p99 from the intended start, without the generator's own delay. An unanswered request counts as slow when it exceeds the bound", Unit: scenario.Seconds, Client: true, client: clientLatency},
-		{Name: "throttled", What: "fraction of requests answered with 429", Unit: scenario.Ratio, Client: true, client: share(throttled, recent, leastRecent)},
-		{Name: "errors", What: "fraction of requests answered with 5xx, lost, or not answered in time", Unit: scenario.Ratio, Client: true, client: share(errors, recent, leastRecent)},
-		{Name: "error-budget", What: "the same fraction as `errors`, of all requests since the first phase began (at least 100 requests)", Unit: scenario.Ratio, Client: true, client: share(errors, total, leastBudget)},
+		{Name: "throttled", What: "fraction of requests answered with 429", Unit: scenario.Ratio, Client: true, client: share(throttled, recent, minRecent)},
+		{Name: "errors", What: "fraction of requests answered with 5xx, lost, or not answered in time", Unit: scenario.Ratio, Client: true, client: share(errors, recent, minRecent)},
+		{Name: "error-budget", What: "the same fraction as `errors`, of all requests since the first phase began (at least 100 requests)", Unit: scenario.Ratio, Client: true, client: share(errors, total, minBudget)},
 		{Name: "apiserver-latency", What: "p99 of all clients' requests at the slowest API server, without WATCH, CONNECT and streams to pods", Unit: scenario.Seconds,
 			expr: `max(histogram_quantile(0.99, sum by (instance, le) (rate(apiserver_request_duration_seconds_bucket{verb!~"WATCH|CONNECT",subresource!~"log|exec|attach|portforward|proxy"}[$range]))))`},
 		{Name: "apiserver-throttled", What: "fraction of all clients' requests answered with 429", Unit: scenario.Ratio,
@@ -84,7 +84,7 @@ func clientLatency(c Client, bound float64) clientFigure {
 	open := c.Overdue(limit)
 	n := c.Recent().Ended + open
 	above := n - latency.Rank(0.99, n) // the number of requests above the p99
-	r := clientFigure{over: c.Over(limit)+open > above, few: n < leastRecent}
+	r := clientFigure{over: c.Over(limit)+open > above, few: n < minRecent}
 	if open > above {
 		r.value, r.text = bound, fmt.Sprintf("%d of %d requests have been open for longer than %s", open, n, show(scenario.Seconds, bound))
 		return r
@@ -122,10 +122,10 @@ func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args 
 	return l, nil
 }
 
-// leastRange is the shortest range over which a rate is computed. It contains three scrapes that are 10 s apart.
-const leastRange = 30 * time.Second
+// minRange is the shortest range over which a rate is computed. It contains three scrapes that are 10 s apart.
+const minRange = 30 * time.Second
 
 // at returns the PromQL of a limit. The range of its rates is long enough for the given scrape interval.
 func (l *Limit) at(interval time.Duration) string {
-	return strings.ReplaceAll(l.expr, "$range", fmt.Sprintf("%dms", max(leastRange, 4*interval).Milliseconds()))
+	return strings.ReplaceAll(l.expr, "$range", fmt.Sprintf("%dms", max(minRange, 4*interval).Milliseconds()))
 }

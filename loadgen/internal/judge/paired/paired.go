@@ -77,8 +77,8 @@ type Judged struct {
 	T, Critical float64
 }
 
-// LeastRuns is the minimum number of runs of A and of B to judge runs that are not paired.
-const LeastRuns = 3
+// MinRuns is the minimum number of runs of A and of B to judge runs that are not paired.
+const MinRuns = 3
 
 // Figure holds the changes of one figure (a compared metric), in the order of the pairs. A positive change is worse.
 type Figure struct {
@@ -189,7 +189,7 @@ func newWelch(p result.Plan, a, b []float64) (t test) {
 		nu = (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
 	}
 	t.dist = distuv.StudentsT{Mu: 0, Sigma: 1, Nu: nu}
-	if t.n >= LeastRuns && len(p.Looks) > 0 {
+	if t.n >= MinRuns && len(p.Looks) > 0 {
 		t.look.Pairs = t.n
 		for _, l := range p.Looks {
 			t.look.Alpha += l.Alpha

@@ -19,9 +19,9 @@ const (
 	// and `under`. Without it, any change of a constant signal would be infinitely many times its noise. With it, no
 	// signal changes by more than 200 times its noise.
 	floorShare = 0.01
-	// leastSamples is the minimum number of samples of a signal in a set of phases. Fewer samples cannot be split into
+	// minSamples is the minimum number of samples of a signal in a set of phases. Fewer samples cannot be split into
 	// thirds.
-	leastSamples = 3
+	minSamples = 3
 	// A signal has returned to normal if its distance from the steady mean is at most returnNoises times its noise, or
 	// at most the fraction returnShare of its change in the phases `under`.
 	returnNoises = 3
@@ -39,8 +39,8 @@ func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.
 		name string
 		n    int
 	}{{"steady", len(steady)}, {"under", len(under)}} {
-		if w.n < leastSamples {
-			r.Detail = fmt.Sprintf("only %d samples in the %s phases; at least %d are required", w.n, w.name, leastSamples)
+		if w.n < minSamples {
+			r.Detail = fmt.Sprintf("only %d samples in the %s phases; at least %d are required", w.n, w.name, minSamples)
 			return r
 		}
 	}
@@ -62,8 +62,8 @@ func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.
 	if r.After == nil {
 		return r
 	}
-	if len(after) < leastSamples {
-		r.Detail = fmt.Sprintf("%d samples in the phases after the fault; %d are needed to tell whether the signal returned to its steady value", len(after), leastSamples)
+	if len(after) < minSamples {
+		r.Detail = fmt.Sprintf("%d samples in the phases after the fault; %d are needed to tell whether the signal returned to its steady value", len(after), minSamples)
 		return r
 	}
 	last := meanOf(after[len(after)-third(len(after)):])

@@ -13,9 +13,9 @@ import (
 const (
 	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000
-	mostClients   = 100
-	mostWatchers  = 100
-	mostRegisters = 1000
+	maxClients    = 100
+	maxWatchers   = 100
+	maxRegisters  = 1000
 )
 
 // Config configures a history. For a field that is zero, the default in brackets applies.
@@ -66,21 +66,21 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Name == "":
 		return c, fmt.Errorf("a load of kind history needs a name")
-	case c.Clients < 0 || c.Clients > mostClients:
-		return c, fmt.Errorf("load %s: clients: %d is out of range (1 to %d)", c.Name, c.Clients, mostClients)
-	case c.Registers < 0 || c.Registers > mostRegisters:
-		return c, fmt.Errorf("load %s: objects: %d is out of range (1 to %d)", c.Name, c.Registers, mostRegisters)
-	case c.Watchers > mostWatchers:
-		return c, fmt.Errorf("load %s: watchers: %d is too many (at most %d)", c.Name, c.Watchers, mostWatchers)
+	case c.Clients < 0 || c.Clients > maxClients:
+		return c, fmt.Errorf("load %s: clients: %d is out of range (1 to %d)", c.Name, c.Clients, maxClients)
+	case c.Registers < 0 || c.Registers > maxRegisters:
+		return c, fmt.Errorf("load %s: objects: %d is out of range (1 to %d)", c.Name, c.Registers, maxRegisters)
+	case c.Watchers > maxWatchers:
+		return c, fmt.Errorf("load %s: watchers: %d is too many (at most %d)", c.Name, c.Watchers, maxWatchers)
 	case !(c.Rate > 0 && c.Rate <= 1000):
 		return c, fmt.Errorf("load %s: rate: %g/s is out of range (over 0, at most 1000/s)", c.Name, c.Rate)
 	}
-	if all := mostPerArrival * c.Rate * c.Length.Seconds(); all > MaxOperations {
+	if all := maxPerArrival * c.Rate * c.Length.Seconds(); all > MaxOperations {
 		return c, fmt.Errorf("load %s: rate: %g/s for %v may be %.0f operations, but a history can record only %d (lower the rate to %.1f/s)",
-			c.Name, c.Rate, c.Length, all, MaxOperations, MaxOperations/mostPerArrival/c.Length.Seconds())
+			c.Name, c.Rate, c.Length, all, MaxOperations, MaxOperations/maxPerArrival/c.Length.Seconds())
 	}
 	return c, nil
 }
 
-// mostPerArrival is the maximum number of operations of one arrival: a read, and a write that replaces the state read.
-const mostPerArrival = 2
+// maxPerArrival is the maximum number of operations of one arrival: a read, and a write that replaces the state read.
+const maxPerArrival = 2

@@ -27,9 +27,9 @@ func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	return at
 }
 
-// MostWorkers returns the largest number of workers among which a load can be divided, and a description of the field
+// MaxWorkers returns the largest number of workers among which a load can be divided, and a description of the field
 // that sets this maximum. `most` is 0 if there is no maximum, or if the load cannot be divided.
-func MostWorkers(l *scenario.Load) (most int, of string) {
+func MaxWorkers(l *scenario.Load) (most int, of string) {
 	least := func(n int, what string) {
 		if most == 0 || n < most {
 			most, of = n, what

@@ -294,13 +294,13 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
-// mostBefore is the maximum number of fields of a message that member looks at. It limits the work for a response.
-const mostBefore = 8
+// maxBefore is the maximum number of fields of a message that member looks at. It limits the work for a response.
+const maxBefore = 8
 
 // member finds a field in the beginning of a protobuf message. It returns those contents of the field that have
 // arrived. `whole` is true if the contents are complete.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
-	for range mostBefore {
+	for range maxBefore {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return nil, false, false

@@ -114,7 +114,7 @@ func (s *Set) remakeIn(ctx context.Context, namespace int) {
 // numbersIn returns the numbers of those objects of the Set that exist in a namespace.
 func (s *Set) numbersIn(ctx context.Context, namespace int) (map[int]bool, error) {
 	there := map[int]bool{}
-	path := s.paths[namespace] + ownedQuery(s.load.Name, "") + "&limit=" + strconv.Itoa(mostNames)
+	path := s.paths[namespace] + ownedQuery(s.load.Name, "") + "&limit=" + strconv.Itoa(maxNames)
 	for more := ""; ; {
 		list, err := readMetadata(ctx, s.asker.once, path+more, s.name)
 		if err != nil {

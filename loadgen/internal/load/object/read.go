@@ -85,11 +85,11 @@ func (g *getOwn) next(n int64, r *request.Request, a *Answer) bool {
 }
 
 // Settings for reading the names of existing objects. renewNames is the time between two lists, or renewNoNames while
-// the list is empty. mostNames is the maximum number of names.
+// the list is empty. maxNames is the maximum number of names.
 const (
 	renewNames   = 10 * time.Second
 	renewNoNames = time.Second
-	mostNames    = 500
+	maxNames     = 500
 	noSuchObject = "stormglass-no-such-object"
 )
 
@@ -110,12 +110,12 @@ func (g *getAny) prepare(ctx context.Context) error {
 
 // renew reads the names on the first page of a list. If the page is empty, the old names stay in use.
 func (g *getAny) renew(ctx context.Context) error {
-	list, err := readMetadata(ctx, g.set.asker.ask, g.set.resource.collection(g.set.namespace)+"?limit="+strconv.Itoa(mostNames), g.set.name)
+	list, err := readMetadata(ctx, g.set.asker.ask, g.set.resource.collection(g.set.namespace)+"?limit="+strconv.Itoa(maxNames), g.set.name)
 	if err != nil {
 		return err
 	}
 	var paths []string
-	for _, item := range list.Items[:min(len(list.Items), mostNames)] {
+	for _, item := range list.Items[:min(len(list.Items), maxNames)] {
 		paths = append(paths, g.set.resource.collection(item.Namespace)+"/"+url.PathEscape(item.Name)+g.query)
 	}
 	if len(paths) > 0 {

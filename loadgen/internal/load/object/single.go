@@ -96,9 +96,9 @@ type Payload = payload
 // NewPayload returns a Payload for Templates whose payloads have up to `largest` letters.
 func NewPayload(largest int, seed int64) Payload { return newPayload((largest+3)/4*4, seed) }
 
-// MostPayload returns the maximum payload, in letters, of an object that a Template renders for the resource. The API
+// MaxPayload returns the maximum payload, in letters, of an object that a Template renders for the resource. The API
 // server refuses larger ones.
-func MostPayload(resource string) int {
+func MaxPayload(resource string) int {
 	m, _ := builtIn(resource)
 	return m.payload.most()
 }
@@ -132,7 +132,7 @@ type Name struct {
 	Number          int64
 }
 
-// Append appends the JSON of an object with a payload of `size` letters, at most MostPayload. If version is not 0, the
+// Append appends the JSON of an object with a payload of `size` letters, at most MaxPayload. If version is not 0, the
 // object has this resourceVersion.
 func (t *Template) Append(b []byte, name Name, size int, turn int64, version uint64) []byte {
 	from := t.made
@@ -164,7 +164,7 @@ func (t *Template) AppendJSONPatch(b []byte, size int, turn int64) []byte {
 	return append(t.payload.append(b, t.letters(size), turn), `"}}]`...)
 }
 
-// letters returns the number of letters to write for a payload of `size` letters: at most MostPayload and the Payload's
+// letters returns the number of letters to write for a payload of `size` letters: at most MaxPayload and the Payload's
 // largest size, and a multiple of 4 in a Secret.
 func (t *Template) letters(size int) int {
 	p := t.manifest.payload

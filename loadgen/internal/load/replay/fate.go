@@ -35,7 +35,7 @@ type facts struct {
 
 func (act *action) decide(f facts) {
 	act.fate, act.why = fateOf(act.shape, f)
-	act.most = object.MostPayload(act.target())
+	act.most = object.MaxPayload(act.target())
 	act.touches = act.fate != leftOut && (act.shape.Writes() || f.namespaced && !f.refuses)
 }
 

@@ -53,5 +53,5 @@ func (b *bins) whole(seconds int) []int64 {
 	return counts
 }
 
-// leastSeconds is the minimum length, in seconds, of a replay for which disperse compares dispersions.
-const leastSeconds = 5
+// minSeconds is the minimum length, in seconds, of a replay for which disperse compares dispersions.
+const minSeconds = 5

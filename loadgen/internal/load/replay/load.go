@@ -126,7 +126,7 @@ func largest(t *recording.Recording) int {
 	for _, e := range t.Entries {
 		most = max(most, int(e.Size))
 	}
-	return min(most, object.MostPayload("secrets"))
+	return min(most, object.MaxPayload("secrets"))
 }
 
 func (r *Load) makeHeaders() {

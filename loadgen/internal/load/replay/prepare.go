@@ -140,14 +140,14 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	}
 	if act.fate == asRecorded && !s.Writes() && !act.resource.Namespaced() && named {
 		var err error
-		act.names, _, err = act.resource.List(ctx, "", mostNames)
+		act.names, _, err = act.resource.List(ctx, "", maxNames)
 		return err
 	}
 	return nil
 }
 
-// mostNames is the maximum number of names of existing cluster-scoped objects that the reads of one shape use.
-const mostNames = 500
+// maxNames is the maximum number of names of existing cluster-scoped objects that the reads of one shape use.
+const maxNames = 500
 
 // namedShapes reports, for each shape of the recording, whether any of its requests contains the name of an object.
 func namedShapes(t *recording.Recording) []bool {

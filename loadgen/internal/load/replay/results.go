@@ -94,10 +94,10 @@ func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 }
 
 // disperse adds the dispersions (see recording.Dispersion) of the due and the sent requests per second to the result. It does
-// nothing if the load ran for less than leastSeconds.
+// nothing if the load ran for less than minSeconds.
 func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival) {
 	seconds := int(ran / time.Second)
-	if seconds < leastSeconds {
+	if seconds < minSeconds {
 		return
 	}
 	var intended bins

@@ -16,7 +16,7 @@ import (
 // Minimum and maximum number of writes that the ledger keeps in its ring.
 const (
 	fewestSlots = 1 << 10
-	mostSlots   = 1 << 13
+	maxSlots    = 1 << 13
 )
 
 // Changes is the operation of a load of kind "changes": measured writes to the objects of a load of watches, one object
@@ -48,7 +48,7 @@ func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	}
 	// The ring has room for the writes of twice the timeout.
 	rate := max(float64(l.Rate), float64(l.Shape.EndRate()))
-	slots := max(fewestSlots, min(mostSlots, int64(rate*2*l.Timeout.D().Seconds())))
+	slots := max(fewestSlots, min(maxSlots, int64(rate*2*l.Timeout.D().Seconds())))
 	// The id contains the current time, so that stamps of an earlier run do not match.
 	id := l.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	if !t.Share.Whole() {

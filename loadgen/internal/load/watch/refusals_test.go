@@ -163,7 +163,7 @@ func TestRefusalsAreFew(t *testing.T) {
 	for i := range 1000 {
 		s.fail(load.Outcome(429), fmt.Sprintf("429 request %d", i))
 	}
-	if _, _, refusals := s.failed(); len(refusals) != mostRefusals+1 || refusals["other messages"] != 1000-mostRefusals {
+	if _, _, refusals := s.failed(); len(refusals) != maxRefusals+1 || refusals["other messages"] != 1000-maxRefusals {
 		t.Errorf("%d messages: %v", len(refusals), refusals)
 	}
 }

@@ -118,7 +118,7 @@ func (s *protoScanner) length(c byte) error {
 	}
 	n := s.value
 	s.value, s.count = 0, 0
-	if n == 0 || n > listwatch.MostEvent {
+	if n == 0 || n > listwatch.MaxEvent {
 		return malformed("an event of %d bytes", n)
 	}
 	s.ev = event{stamp: s.ev.stamp[:0]}

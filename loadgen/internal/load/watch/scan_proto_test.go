@@ -62,7 +62,7 @@ func protoReference(stream []byte) (lines []string, ok bool) {
 			return lines, false
 		}
 		n := int(binary.BigEndian.Uint32(stream))
-		if n == 0 || n > listwatch.MostEvent || n > len(stream)-4 {
+		if n == 0 || n > listwatch.MaxEvent || n > len(stream)-4 {
 			return lines, false
 		}
 		e, err := decodeEvent(stream[4 : 4+n])

@@ -48,9 +48,9 @@ func newWatchStats() *watchStats {
 	return &watchStats{deliveries: newDeliveries(), openLatency: latency.New(longestOpen), failures: map[load.Outcome]int64{}}
 }
 
-// mostRefusals is the maximum number of distinct refusal messages that are counted separately. All further messages
+// maxRefusals is the maximum number of distinct refusal messages that are counted separately. All further messages
 // share one count.
-const mostRefusals = 10
+const maxRefusals = 10
 
 // fail counts a failed attempt by its outcome and by the server's message. An empty message is not counted.
 func (s *watchStats) fail(o load.Outcome, message string) {
@@ -63,7 +63,7 @@ func (s *watchStats) fail(o load.Outcome, message string) {
 	if s.refusals == nil {
 		s.refusals = map[string]int64{}
 	}
-	if _, known := s.refusals[message]; !known && len(s.refusals) >= mostRefusals {
+	if _, known := s.refusals[message]; !known && len(s.refusals) >= maxRefusals {
 		message = "other messages"
 	}
 	s.refusals[message]++

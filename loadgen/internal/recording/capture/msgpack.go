@@ -22,23 +22,23 @@ type unpacker struct {
 const (
 	deepestValue  = 200
 	longestString = 16 << 20
-	// mostElements limits the memory of a value to about a gigabyte: a list of zeros takes 16 times as much memory as
+	// maxElements limits the memory of a value to about a gigabyte: a list of zeros takes 16 times as much memory as
 	// space in the file. An event of a large cluster has less than a million elements.
-	mostElements = 8 << 20
-	stringUnit   = 64 // a string counts as one element for each 64 bytes
+	maxElements = 8 << 20
+	stringUnit  = 64 // a string counts as one element for each 64 bytes
 )
 
 var (
 	errDeep = errors.New("the data is nested too deeply")
 	errLong = errors.New("the data has a string of more than 16 MiB")
-	errMany = fmt.Errorf("the data has a value of more than %d elements", mostElements)
+	errMany = fmt.Errorf("the data has a value of more than %d elements", maxElements)
 )
 
 // value reads a value: nil, bool, int64, uint64, float64, string, []any or map[string]any. It skips map entries whose
 // key is not a string.
 func (u *unpacker) value() (any, error) {
 	if u.depth == 0 {
-		u.left = mostElements
+		u.left = maxElements
 	}
 	if u.depth++; u.depth > deepestValue {
 		return nil, errDeep

@@ -22,8 +22,8 @@ type names struct {
 	known map[string]string
 }
 
-// mostKnown is the maximum number of cached hashes.
-const mostKnown = 1 << 14
+// maxKnown is the maximum number of cached hashes.
+const maxKnown = 1 << 14
 
 func newNames() *names {
 	key := make([]byte, 32)
@@ -53,7 +53,7 @@ func (n *names) hash(name string) string {
 	n.mac.Write([]byte(name))
 	var sum [sha256.Size]byte
 	hashed := "x" + n.encoding.EncodeToString(n.mac.Sum(sum[:0])[:8])
-	if len(n.known) >= mostKnown {
+	if len(n.known) >= maxKnown {
 		clear(n.known)
 	}
 	n.known[name] = hashed

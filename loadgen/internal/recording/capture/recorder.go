@@ -260,7 +260,7 @@ func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) 
 			LabelSelector: names.labelSelector(text(s.labels)), FieldSelector: names.fieldSelector(text(s.fields)),
 			Limit: s.limit, Paged: s.paged, InitialEvents: s.initialEvents, PatchType: s.patchType, DryRun: s.dryRun,
 		}
-		if len(made) == mostMade {
+		if len(made) == maxMade {
 			clear(made)
 		}
 		made[number] = r
@@ -268,5 +268,5 @@ func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) 
 	}
 }
 
-// mostMade is the maximum number of shapes that the method described caches.
-const mostMade = 1 << 14
+// maxMade is the maximum number of shapes that the method described caches.
+const maxMade = 1 << 14

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-// mostRows is the maximum number of rows in a table. One more row contains the sum of the remaining groups.
-const mostRows = 10
+// maxRows is the maximum number of rows in a table. One more row contains the sum of the remaining groups.
+const maxRows = 10
 
 // WriteText writes a recording as text for a terminal.
 func WriteText(to io.Writer, r *Result) error {
@@ -68,16 +68,16 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []recording.Share[K],
 	fmt.Fprintln(to)
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\trequests\tper second\n", title)
-	for _, row := range rows[:min(mostRows, len(rows))] {
+	for _, row := range rows[:min(maxRows, len(rows))] {
 		fmt.Fprintf(w, "%s\t%d\t%s\n", terminal.Clean(name(row.Of)), row.Requests, digits.Format(row.Rate, 4))
 	}
-	if len(rows) > mostRows {
+	if len(rows) > maxRows {
 		var n int64
 		var rate float64
-		for _, row := range rows[mostRows:] {
+		for _, row := range rows[maxRows:] {
 			n, rate = n+row.Requests, rate+row.Rate
 		}
-		fmt.Fprintf(w, "%d more\t%d\t%s\n", len(rows)-mostRows, n, digits.Format(rate, 4))
+		fmt.Fprintf(w, "%d more\t%d\t%s\n", len(rows)-maxRows, n, digits.Format(rate, 4))
 	}
 	_ = w.Flush() // cannot fail: it writes to memory
 }

@@ -127,8 +127,8 @@ func Slug(title string) string {
 // Name returns the chart's ID without the common prefix.
 func (d Chart) Name() string { return strings.TrimPrefix(d.ID, ID("")) }
 
-// MostSeries is the maximum number of lines in a chart. Readers cannot distinguish more.
-const MostSeries = 8
+// MaxSeries is the maximum number of lines in a chart. Readers cannot distinguish more.
+const MaxSeries = 8
 
 // Line is one drawn series. Colour is an index in the palette.
 type Line struct {
@@ -203,8 +203,8 @@ func SplitZero(lines []Line) (rest []Line, names string) {
 		}
 	}
 	slices.Sort(zero)
-	if n := len(zero); n > MostSeries {
-		zero = append(zero[:MostSeries], fmt.Sprintf("%s more", Count(n-MostSeries)))
+	if n := len(zero); n > MaxSeries {
+		zero = append(zero[:MaxSeries], fmt.Sprintf("%s more", Count(n-MaxSeries)))
 	}
 	return rest, strings.Join(zero, ", ")
 }

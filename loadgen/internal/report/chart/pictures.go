@@ -68,14 +68,14 @@ func (a axis) legend(lines []Line) {
 // SVG draws the phases and events of a run, with faults, leaders and restarts
 // as bars.
 func (x *Timeline) SVG() []byte {
-	const gap, least, mostLane = 4, 30, 260
+	const gap, least, maxLane = 4, 30, 260
 	s := &sheet{}
 	s.head("Timeline", "", "")
 	lane := 0.0 // width of the widest track name
 	for _, t := range x.Tracks {
 		lane = max(lane, widthOf(t.Name, bodySize))
 	}
-	a := axis{s, x, sheetMargin + min(lane, mostLane) + 10, sheetWidth - sheetMargin}
+	a := axis{s, x, sheetMargin + min(lane, maxLane) + 10, sheetWidth - sheetMargin}
 	a.phases()
 	listed := a.marks()
 	top, height, summary := s.y, 0.0, fmt.Sprintf("%d phases. ", len(x.Bands))
@@ -133,8 +133,8 @@ func (a axis) phases() {
 	a.y += high + 3
 }
 
-// barHigh is the height of a row of bars, in pixels. leastName is the minimum width for a shortened name of a bar.
-const barHigh, leastName = 17, 40
+// barHigh is the height of a row of bars, in pixels. minName is the minimum width for a shortened name of a bar.
+const barHigh, minName = 17, 40
 
 func (a axis) bars(t Track) {
 	for _, b := range t.Bars {
@@ -144,7 +144,7 @@ func (a axis) bars(t Track) {
 		// A picture in a file has no tooltip for the name, so show at least a shortened name.
 		in, after := w-8, a.plotted(b.room)-x-w-8
 		switch {
-		case max(in, after) < leastName:
+		case max(in, after) < minName:
 		case in >= widthOf(b.name, smallSize) || in >= after:
 			a.text(x+5, y+12, fit(b.name, smallSize, in), words{size: smallSize, fill: paper})
 		default:
@@ -154,16 +154,16 @@ func (a axis) bars(t Track) {
 	a.y += barHigh * float64(t.Rows)
 }
 
-// mostListed is the maximum number of marks that are explained on a sheet.
-const mostListed = 8
+// maxListed is the maximum number of marks that are explained on a sheet.
+const maxListed = 8
 
-// marks draws numbered marks for the first mostListed actions and events, except those that a bar shows. It returns
+// marks draws numbered marks for the first maxListed actions and events, except those that a bar shows. It returns
 // them for list, which explains them.
 func (a axis) marks() (listed []Event) {
 	const high = 16
 	lanes := 0
 	for _, e := range a.time.Events {
-		if e.Bar || len(listed) == mostListed {
+		if e.Bar || len(listed) == maxListed {
 			continue
 		}
 		e.N = len(listed) + 1

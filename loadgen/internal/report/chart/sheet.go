@@ -24,9 +24,9 @@ const (
 )
 
 func seriesInk(i int) (colour, dash string) {
-	colours := [MostSeries]string{"#0b62a8", "#b8480a", "#0b7d62", "#99488f", "#946800", "#2b8bc4", "#5c636e", "#c2334d"}
-	dashes := [MostSeries]string{4: "6 3", 5: "2 3.5", 6: "9 3 2 3", 7: "4 4"}
-	return colours[i%MostSeries], dashes[i%MostSeries]
+	colours := [MaxSeries]string{"#0b62a8", "#b8480a", "#0b7d62", "#99488f", "#946800", "#2b8bc4", "#5c636e", "#c2334d"}
+	dashes := [MaxSeries]string{4: "6 3", 5: "2 3.5", 6: "9 3 2 3", 7: "4 4"}
+	return colours[i%MaxSeries], dashes[i%MaxSeries]
 }
 
 // The size of a sheet, in pixels; its height depends on its contents.

@@ -15,7 +15,7 @@ func TestPicturesHaveThePagesColours(t *testing.T) {
 	}
 	light, _, _ := strings.Cut(string(css), "@media")
 	want := map[string]string{"ink": ink, "dim": dimInk, "grid": gridInk, "fail": faultInk, "event": eventInk}
-	for i := range MostSeries {
+	for i := range MaxSeries {
 		want[fmt.Sprint("s", i)], _ = seriesInk(i)
 	}
 	for name, colour := range want {
@@ -23,7 +23,7 @@ func TestPicturesHaveThePagesColours(t *testing.T) {
 			t.Errorf("--%s is not %s on the page", name, colour)
 		}
 	}
-	for i := range MostSeries {
+	for i := range MaxSeries {
 		if colour, dash := seriesInk(i); dash != "" && !strings.Contains(string(css), fmt.Sprintf(".s%d { stroke: var(--s%d); stroke-dasharray: %s; }", i, i, dash)) {
 			t.Errorf("line %d, %s, is not dashed %s on the page", i, colour, dash)
 		}

@@ -90,16 +90,16 @@ func (b trackBar) within() bool { return b.to-b.from >= b.needs() }
 func (t Track) Height() int { return 10 * t.Rows }
 
 const (
-	// mostRows is the maximum number of rows of a track. If all rows are taken, bars overlap in the last row.
-	mostRows = 6
-	// leastBar is the minimum width of a bar. A narrower bar would be hard to see.
-	leastBar = 3.0
+	// maxRows is the maximum number of rows of a track. If all rows are taken, bars overlap in the last row.
+	maxRows = 6
+	// minBar is the minimum width of a bar. A narrower bar would be hard to see.
+	minBar = 3.0
 )
 
 // AddBar adds a bar to a track, in the first row in which it overlaps no other bar.
 func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, title string) {
 	row := 0
-	for row < len(t.ends) && row < mostRows-1 && t.ends[row].After(from) {
+	for row < len(t.ends) && row < maxRows-1 && t.ends[row].After(from) {
 		row++
 	}
 	if row == len(t.ends) {
@@ -108,9 +108,9 @@ func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, titl
 	t.ends[row] = to
 	t.Rows = max(t.Rows, row+1)
 	left, right := x.Grid.Fraction(from), x.Grid.Fraction(to)
-	width := max((right-left)*PlotWidth, leastBar)
+	width := max((right-left)*PlotWidth, minBar)
 	t.Bars = append(t.Bars, trackBar{
-		Class: class, X: Coordinate(min(left*PlotWidth, PlotWidth-leastBar)), W: Coordinate(width), Y: 10*row + 1, Row: row,
+		Class: class, X: Coordinate(min(left*PlotWidth, PlotWidth-minBar)), W: Coordinate(width), Y: 10*row + 1, Row: row,
 		Text: text, Title: title, name: text, from: left * PlotWidth, to: left*PlotWidth + width,
 	})
 }

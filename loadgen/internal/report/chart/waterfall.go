@@ -99,8 +99,8 @@ func newHopBar(h Hop, row int, high float64) hopBar {
 		return b
 	}
 	b.from, b.to = *h.First/high*PlotWidth, *h.Last/high*PlotWidth
-	width := max(b.to-b.from, leastBar)
-	b.X, b.W = Coordinate(min(b.from, PlotWidth-leastBar)), Coordinate(width)
+	width := max(b.to-b.from, minBar)
+	b.X, b.W = Coordinate(min(b.from, PlotWidth-minBar)), Coordinate(width)
 	b.Text = Format(scenario.Seconds, *h.Last)
 	if *h.First != *h.Last {
 		b.Text = Format(scenario.Seconds, *h.First) + " to " + b.Text

@@ -28,9 +28,9 @@ type Span struct {
 	Scrape time.Duration
 }
 
-// mostPoints is the maximum number of points of a series. A panel is only a few hundred pixels wide, so it cannot show
+// maxPoints is the maximum number of points of a series. A panel is only a few hundred pixels wide, so it cannot show
 // more.
-const mostPoints = 150
+const maxPoints = 150
 
 // step returns the time between points, so that the span has at most `most` points. The step is
 // a whole number of seconds, and not shorter than the scrape interval.

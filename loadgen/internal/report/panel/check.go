@@ -30,7 +30,7 @@ func (c Checked) String() string {
 // dashboard documents a reason for it and the recording does not contradict the reason. Check fails if the dashboards
 // cannot be read, if the query that tests a reason fails, or if ctx ends.
 func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) {
-	step := span.step(mostPoints)
+	step := span.step(maxPoints)
 	answers, err := ask(ctx, src, span, step)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) 
 
 // happened reports whether an expression has a value at any time of the span.
 func happened(ctx context.Context, src chart.Source, span Span, expr string) (bool, error) {
-	series, err := src.Range(ctx, expr, span.Start, span.End, span.step(4*mostPoints))
+	series, err := src.Range(ctx, expr, span.Start, span.End, span.step(4*maxPoints))
 	if err != nil {
 		return false, fmt.Errorf("check whether a reason for missing data applies: %w", err)
 	}

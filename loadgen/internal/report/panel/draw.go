@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// mostRows is the maximum number of rows of a table or of a state timeline.
-const mostRows = 24
+// maxRows is the maximum number of rows of a table or of a state timeline.
+const maxRows = 24
 
 // picture holds the drawing of one panel for the page template.
 type picture struct {
@@ -147,7 +147,7 @@ func (out *picture) byPeak(lines []line, most int) []line {
 }
 
 func (out *picture) chart(lines []line) {
-	lines = out.byPeak(lines, chart.MostSeries)
+	lines = out.byPeak(lines, chart.MaxSeries)
 	var drawn [][]float64
 	for _, l := range lines {
 		drawn = append(drawn, l.Values)
@@ -200,7 +200,7 @@ func stack(lines [][]float64) [][]float64 {
 
 func (out *picture) stats(lines []line) {
 	steps := out.Steps()
-	for _, l := range out.byPeak(lines, chart.MostSeries) {
+	for _, l := range out.byPeak(lines, chart.MaxSeries) {
 		v := chart.Last(l.Values)
 		if out.Calc == "max" {
 			v = l.Peak
@@ -227,9 +227,9 @@ func colourOf(steps []dashboards.Step, v float64) string {
 // phases appear in order.
 func (out *picture) timeline(lines []line) {
 	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Or(cmp.Compare(x.first(), y.first()), cmp.Compare(x.Name, y.Name)) })
-	if len(lines) > mostRows {
-		out.Note = fmt.Sprintf("The first %d of %d rows are shown.", mostRows, len(lines))
-		lines = lines[:mostRows]
+	if len(lines) > maxRows {
+		out.Note = fmt.Sprintf("The first %d of %d rows are shown.", maxRows, len(lines))
+		lines = lines[:maxRows]
 	}
 	steps := out.Steps()
 	for _, l := range lines {

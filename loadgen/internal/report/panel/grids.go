@@ -36,9 +36,9 @@ func (out *picture) table(answers []answer) {
 	slices.SortStableFunc(rows, func(x, y row) int {
 		return cmp.Or(cmp.Compare(y.value, x.value), cmp.Compare(fmt.Sprint(x.labels), fmt.Sprint(y.labels)))
 	})
-	if len(rows) > mostRows {
-		out.Note = fmt.Sprintf("The first %d of %d rows are shown.", mostRows, len(rows))
-		rows = rows[:mostRows]
+	if len(rows) > maxRows {
+		out.Note = fmt.Sprintf("The first %d of %d rows are shown.", maxRows, len(rows))
+		rows = rows[:maxRows]
 	}
 	var shown []string
 	for _, c := range append(slices.Sorted(maps.Keys(columns)), "Value") {
@@ -61,10 +61,10 @@ func (out *picture) table(answers []answer) {
 }
 
 const (
-	// mostColumns is the maximum number of columns of a heatmap: readers cannot distinguish
+	// maxColumns is the maximum number of columns of a heatmap: readers cannot distinguish
 	// narrower cells.
-	mostColumns = 50
-	shades      = 5
+	maxColumns = 50
+	shades     = 5
 )
 
 // heatmap draws a histogram over time: a row for each bucket and a column for each interval of time. Cells with more
@@ -74,7 +74,7 @@ func (out *picture) heatmap(answers []answer, a artist) {
 		edge   float64
 		counts []float64
 	}
-	wide := (a.points + mostColumns - 1) / mostColumns // number of points in a column
+	wide := (a.points + maxColumns - 1) / maxColumns // number of points in a column
 	columns := (a.points + wide - 1) / wide
 	var all []bucket
 	for _, s := range answers[0].series {

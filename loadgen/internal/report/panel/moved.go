@@ -62,7 +62,7 @@ func Moved(ctx context.Context, src chart.Source, run Run) ([]Motion, error) {
 	if len(run.Causes) == 0 {
 		return nil, nil
 	}
-	step := run.step(mostPoints)
+	step := run.step(maxPoints)
 	answers, err := ask(ctx, src, run.Span, step)
 	if err != nil {
 		return nil, err

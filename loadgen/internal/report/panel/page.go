@@ -23,11 +23,11 @@ var style string
 // Style returns the CSS that the output of HTML needs in addition to the report's style sheet.
 func Style() string { return style }
 
-// MostBytes is the maximum size of the output of HTML. For a larger output, HTML draws fewer points.
-const MostBytes = 1 << 20
+// MaxBytes is the maximum size of the output of HTML. For a larger output, HTML draws fewer points.
+const MaxBytes = 1 << 20
 
-// leastPoints is the minimum number of points of a line, even if the output exceeds MostBytes.
-const leastPoints = 20
+// minPoints is the minimum number of points of a line, even if the output exceeds MaxBytes.
+const minPoints = 20
 
 type section struct {
 	ID, Title, Tells string
@@ -63,14 +63,14 @@ func HTML(ctx context.Context, src chart.Source, run Run) (template.HTML, error)
 	if src == nil || !run.End.After(run.Start) {
 		return render(view{Missing: "No metrics were recorded in this run, so there is nothing to draw."})
 	}
-	for most := mostPoints; ; most /= 2 {
+	for most := maxPoints; ; most /= 2 {
 		step := run.step(most)
 		answers, err := ask(ctx, src, run.Span, step)
 		if err != nil {
 			return "", err
 		}
 		page, err := render(newView(run, step, answers))
-		if err != nil || len(page) <= MostBytes || most < 2*leastPoints {
+		if err != nil || len(page) <= MaxBytes || most < 2*minPoints {
 			return page, err
 		}
 	}

@@ -139,8 +139,8 @@ func TestPageIsBounded(t *testing.T) {
 		return all, nil
 	})
 	page := draw(t, crowd, Run{Span: long})
-	if len(page) > MostBytes {
-		t.Errorf("the page has %d bytes, over %d", len(page), MostBytes)
+	if len(page) > MaxBytes {
+		t.Errorf("the page has %d bytes, over %d", len(page), MaxBytes)
 	}
 	if !strings.Contains(page, "8 of 40 lines are shown: those with the highest peaks.") {
 		t.Error("the page does not say that it shows some of the lines")

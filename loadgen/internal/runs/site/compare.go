@@ -19,14 +19,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mostOver is the maximum number of runs over each other.
-const mostOver = 6
+// maxOver is the maximum number of runs over each other.
+const maxOver = 6
 
 // selected returns the entries that a request names, or the reason why they cannot be shown over each other.
 func selected(s runs.Snapshot, r *http.Request) (all []*runs.Entry, why string) {
 	names := r.URL.Query()["run"]
-	if n := len(names); n < 2 || n > mostOver {
-		return nil, fmt.Sprintf("Select two to %d runs in the list.", mostOver)
+	if n := len(names); n < 2 || n > maxOver {
+		return nil, fmt.Sprintf("Select two to %d runs in the list.", maxOver)
 	}
 	for _, name := range names {
 		e := s.Find(name)
@@ -124,8 +124,8 @@ func known(all []*runs.Entry, groups []group) (sentences []string) {
 	return sentences
 }
 
-// mostSpecs is the maximum number of fields of the scenario in the command.
-const mostSpecs = 5
+// maxSpecs is the maximum number of fields of the scenario in the command.
+const maxSpecs = 5
 
 // command returns the `loadgen ab` command that compares the last run (B) with the first one (A), or "" if they ran
 // different scenarios, or if nothing differs that the command can set. The command begins with the scenario of one run,
@@ -142,10 +142,10 @@ func command(all []*runs.Entry, differs []runs.Difference, l links) string {
 		switch {
 		case !ok || from == to:
 			continue
-		case from != "" && len(onlyA) < 2*mostSpecs:
+		case from != "" && len(onlyA) < 2*maxSpecs:
 			onlyA = append(onlyA, "--a", shell.Quote(field+"="+from))
 		}
-		if to != "" && len(onlyB) < 2*mostSpecs {
+		if to != "" && len(onlyB) < 2*maxSpecs {
 			onlyB = append(onlyB, "--b", shell.Quote(field+"="+to))
 		}
 	}

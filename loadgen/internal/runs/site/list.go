@@ -128,8 +128,8 @@ func filterForm(all []*runs.Entry, f runs.Filter, l links) *document.Form {
 	return form
 }
 
-// mostReasons is the maximum number of failures in a row of the list.
-const mostReasons = 3
+// maxReasons is the maximum number of failures in a row of the list.
+const maxReasons = 3
 
 func rowOf(s runs.Snapshot, e *runs.Entry, l links) document.Row {
 	name := document.Cell{Text: path.Base(e.Path), To: l.run(e), Small: []string{e.Name()}}
@@ -161,8 +161,8 @@ func rowOf(s runs.Snapshot, e *runs.Entry, l links) document.Row {
 	if e.Versions.Kubernetes == "" {
 		versions = document.Cell{}
 	}
-	why := document.Cell{Dim: gatesOf(e), Small: e.Why[:min(len(e.Why), mostReasons)]}
-	if n := len(e.Why) - mostReasons; n > 0 {
+	why := document.Cell{Dim: gatesOf(e), Small: e.Why[:min(len(e.Why), maxReasons)]}
+	if n := len(e.Why) - maxReasons; n > 0 {
 		why.Small = append(slices.Clone(why.Small), fmt.Sprintf("and %d more", n))
 	}
 	row := document.Row{Cells: []document.Cell{name, verdict, started, versions, why}}
@@ -173,8 +173,8 @@ func rowOf(s runs.Snapshot, e *runs.Entry, l links) document.Row {
 	return row
 }
 
-// mostGates is the maximum number of gates in a row of the list.
-const mostGates = 4
+// maxGates is the maximum number of gates in a row of the list.
+const maxGates = 4
 
 // gatesOf returns the values of the first gates of a run, as text.
 func gatesOf(e *runs.Entry) string {
@@ -184,7 +184,7 @@ func gatesOf(e *runs.Entry) string {
 		if v.Verdict != "" {
 			gates++
 		}
-		if v.Verdict != "" && v.Value != nil && len(texts) < mostGates {
+		if v.Verdict != "" && v.Value != nil && len(texts) < maxGates {
 			texts = append(texts, v.Name+" "+report.Amount(v.Unit, *v.Value))
 		}
 	}
@@ -195,8 +195,8 @@ func gatesOf(e *runs.Entry) string {
 	return text
 }
 
-// mostNews is the maximum number of changes, and of spikes, on the page of the list.
-const mostNews = 5
+// maxNews is the maximum number of changes, and of spikes, on the page of the list.
+const maxNews = 5
 
 // news are the latest changes for the worse in all groups, and spikes in their newest runs.
 type news struct {
@@ -223,6 +223,6 @@ func latestNews(groups []group) (n news) {
 	}
 	slices.SortStableFunc(n.changes, func(a, b change) int { return b.after.Started.Compare(a.after.Started) })
 	slices.SortStableFunc(n.spikes, func(a, b spike) int { return b.run.Started.Compare(a.run.Started) })
-	n.changes, n.spikes = n.changes[:min(len(n.changes), mostNews)], n.spikes[:min(len(n.spikes), mostNews)]
+	n.changes, n.spikes = n.changes[:min(len(n.changes), maxNews)], n.spikes[:min(len(n.spikes), maxNews)]
 	return n
 }

@@ -52,18 +52,18 @@ func (l links) around(e *runs.Entry, groups []group) []document.Link {
 // up returns the path from the directory of an entry to the list.
 func up(e *runs.Entry) string { return strings.Repeat("../", strings.Count(e.Path, "/")+2) }
 
-// mostPage is the maximum size of a file of an entry that becomes part of the pages. The largest reports have some
+// maxPage is the maximum size of a file of an entry that becomes part of the pages. The largest reports have some
 // megabytes.
-const mostPage = 64 << 20
+const maxPage = 64 << 20
 
 // withLinks reads the page of an entry, and adds links at its top.
 func (l links) withLinks(page io.Reader, e *runs.Entry, groups []group) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(page, mostPage+1))
+	text, err := io.ReadAll(io.LimitReader(page, maxPage+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(text) > mostPage:
-		return nil, fmt.Errorf("%s is larger than %d MiB", e.Page, mostPage>>20)
+	case len(text) > maxPage:
+		return nil, fmt.Errorf("%s is larger than %d MiB", e.Page, maxPage>>20)
 	}
 	var nav strings.Builder
 	nav.WriteString("<main>\n<nav aria-label=\"Pages\">")

@@ -150,7 +150,7 @@ func comparable(all []*runs.Entry) (over []*runs.Entry) {
 			over = append([]*runs.Entry{e}, over...)
 		}
 	}
-	if len(over) < 2 || len(over) > mostOver {
+	if len(over) < 2 || len(over) > maxOver {
 		return nil
 	}
 	for _, e := range over {
@@ -204,7 +204,7 @@ func (w *writer) copyRun(e *runs.Entry, groups []group, l links) error {
 		}
 		err = w.write("run/"+e.Path+"/"+name, func(to io.Writer) error {
 			if name != e.Page {
-				_, err := io.Copy(to, io.LimitReader(from, mostPage)) // it may grow
+				_, err := io.Copy(to, io.LimitReader(from, maxPage)) // it may grow
 				return err
 			}
 			page, err := l.withLinks(from, e, groups)
@@ -220,15 +220,15 @@ func (w *writer) copyRun(e *runs.Entry, groups []group, l links) error {
 	return nil
 }
 
-// openSmall opens a file of an entry. It returns an error if the file is larger than mostPage.
+// openSmall opens a file of an entry. It returns an error if the file is larger than maxPage.
 func openSmall(e *runs.Entry, name string) (*os.File, error) {
 	f, err := e.OpenFile(name)
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && info.Size() > mostPage {
-		err = fmt.Errorf("it is larger than %d MiB", mostPage>>20)
+	if err == nil && info.Size() > maxPage {
+		err = fmt.Errorf("it is larger than %d MiB", maxPage>>20)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mostSummaries is the maximum number of scenarios in a summary.
-const mostSummaries = 10
+// maxSummaries is the maximum number of scenarios in a summary.
+const maxSummaries = 10
 
 // Summary is the Markdown about the latest run of each scenario, for a pull request.
 type Summary struct {
@@ -32,7 +32,7 @@ type Summary struct {
 func NewSummary(index, baseline *runs.Index) (s Summary, err error) {
 	s.baseline = map[*runs.Entry][]*runs.Entry{}
 	for _, e := range judged(index) {
-		if len(s.latest) < mostSummaries && !slices.ContainsFunc(s.latest, e.Like) {
+		if len(s.latest) < maxSummaries && !slices.ContainsFunc(s.latest, e.Like) {
 			s.latest = append(s.latest, e)
 		}
 	}
@@ -85,8 +85,8 @@ func (s Summary) Write(w io.Writer) error {
 	return nil
 }
 
-// leastChange is the smallest relative change of a value that a summary emphasizes, as in `loadgen ab`.
-const leastChange = 0.05
+// minChange is the smallest relative change of a value that a summary emphasizes, as in `loadgen ab`.
+const minChange = 0.05
 
 // against compares a run with the runs of a baseline, as Markdown.
 func against(e *runs.Entry, baseline []*runs.Entry) string {
@@ -113,7 +113,7 @@ func against(e *runs.Entry, baseline []*runs.Entry) string {
 		if mean != 0 {
 			change = digits.Change(*v.Value/mean - 1)
 		}
-		outside := (*v.Value < low || *v.Value > high) && math.Abs(*v.Value-mean) >= leastChange*math.Abs(mean)
+		outside := (*v.Value < low || *v.Value > high) && math.Abs(*v.Value-mean) >= minChange*math.Abs(mean)
 		if outside && (*v.Value > mean) == (v.Better == "lower") {
 			change = "**worse than all: " + cmp.Or(change, "–") + "**"
 		}

@@ -27,8 +27,8 @@ type group struct {
 	all               []*runs.Entry
 }
 
-// mostInTrend is the maximum number of runs in a trend: the newest ones.
-const mostInTrend = 500
+// maxInTrend is the maximum number of runs in a trend: the newest ones.
+const maxInTrend = 500
 
 // groupsOf returns the groups of entries that have at least `least` runs, the largest first. It leaves out the runs of
 // comparisons and searches, which differ on purpose.
@@ -45,7 +45,7 @@ func groupsOf(all []*runs.Entry, least int) (groups []group) {
 		if len(members) < least {
 			continue
 		}
-		members = slices.Clone(members[:min(len(members), mostInTrend)]) // entries are sorted: the newest first
+		members = slices.Clone(members[:min(len(members), maxInTrend)]) // entries are sorted: the newest first
 		slices.Reverse(members)
 		groups = append(groups, group{k.scenario, k.variant, members})
 	}
@@ -169,8 +169,8 @@ func trendPage(groups []group, g group, l links) document.Document {
 	first, last := g.all[0], g.all[len(g.all)-1]
 	d.Line = fmt.Sprintf("%s, %s to %s", count(len(g.all), "run"), when(first), when(last))
 	empty := "No metric changed its mean by 5% or more."
-	if len(g.all) < changepoint.LeastValues {
-		empty = fmt.Sprintf("These are too few runs: the search for changes needs at least %d.", changepoint.LeastValues)
+	if len(g.all) < changepoint.MinValues {
+		empty = fmt.Sprintf("These are too few runs: the search for changes needs at least %d.", changepoint.MinValues)
 	}
 	changes := document.Section{
 		ID: "changes", Title: "Changes", Table: changesTable(changesOf(g, t), l, empty),

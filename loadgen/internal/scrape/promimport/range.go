@@ -25,9 +25,9 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 	}
 	var all []archive.Series
 	of := map[model.Fingerprint]int{} // index of a series in all
-	splits := mostSplits
-	for from := start; !from.After(end); from = from.Add(mostPoints * step) {
-		to := from.Add((mostPoints - 1) * step)
+	splits := maxSplits
+	for from := start; !from.After(end); from = from.Add(maxPoints * step) {
+		to := from.Add((maxPoints - 1) * step)
 		if to.After(end) {
 			to = end
 		}
@@ -39,8 +39,8 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 	return all, nil
 }
 
-// mostSplits is the maximum number of times that Range splits a query in half.
-const mostSplits = 100
+// maxSplits is the maximum number of times that Range splits a query in half.
+const maxSplits = 100
 
 // unambiguous evaluates a PromQL expression over a range, but skips the steps at which a target exists twice, for
 // example while a pod takes over the address of another pod. At such a step, a query that matches series of the target
@@ -84,8 +84,8 @@ func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Mat
 	return matrixOf(value, warnings)
 }
 
-// mostPoints is the maximum number of points of a series in one query. Prometheus refuses more than 11,000.
-const mostPoints = 10_000
+// maxPoints is the maximum number of points of a series in one query. Prometheus refuses more than 11,000.
+const maxPoints = 10_000
 
 // add appends the samples of a matrix to the series in all. of maps series to their indexes in all.
 func (s *Source) add(all []archive.Series, of map[model.Fingerprint]int, matrix model.Matrix) []archive.Series {

@@ -11,14 +11,14 @@ import (
 
 // Limits of an export request.
 const (
-	// mostElements is the maximum number of spans, attributes, events and other messages in a request. An empty one takes
+	// maxElements is the maximum number of spans, attributes, events and other messages in a request. An empty one takes
 	// 2 bytes in the request, and up to 250 bytes in memory.
-	mostElements = 200_000
+	maxElements = 200_000
 	// deepest is the maximum depth of messages in messages; lists in attributes have no other limit.
 	deepest = 100
 )
 
-// codec decodes protobuf. It refuses requests with more than mostElements messages before it decodes them.
+// codec decodes protobuf. It refuses requests with more than maxElements messages before it decodes them.
 type codec struct {
 	encoding.CodecV2
 	request shape
@@ -41,8 +41,8 @@ func newCodec() codec {
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
-	if n := count(buffer.ReadOnlyData(), c.request, 0); n > mostElements {
-		return fmt.Errorf("the request has more than %d spans, attributes and events, or they are nested too deeply", mostElements)
+	if n := count(buffer.ReadOnlyData(), c.request, 0); n > maxElements {
+		return fmt.Errorf("the request has more than %d spans, attributes and events, or they are nested too deeply", maxElements)
 	}
 	return c.CodecV2.Unmarshal(mem.BufferSlice{buffer}, v)
 }
@@ -51,7 +51,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 // fails.
 func count(m []byte, s shape, depth int) (n int) {
 	if depth > deepest {
-		return mostElements + 1
+		return maxElements + 1
 	}
 	for len(m) > 0 {
 		number, kind, length := protowire.ConsumeTag(m)

@@ -22,13 +22,13 @@ import (
 
 // Limits of what a sender may cost.
 const (
-	longestMessage  = 4 << 20          // bytes of an export request, uncompressed; gRPC's default
-	mostConnections = 64               // open connections; others wait
-	mostAtOnce      = 8                // export requests of one connection at the same time
-	mostExporting   = 2                // export requests that are read or converted at the same time
-	longestExport   = 10 * time.Second // from the header of an export request to its end
-	longestIdle     = 30 * time.Second // after which a connection without requests is closed
-	window          = 64 << 10         // bytes that a stream may send before the receiver reads them; set, because gRPC raises its default
+	longestMessage = 4 << 20          // bytes of an export request, uncompressed; gRPC's default
+	maxConnections = 64               // open connections; others wait
+	maxAtOnce      = 8                // export requests of one connection at the same time
+	maxExporting   = 2                // export requests that are read or converted at the same time
+	longestExport  = 10 * time.Second // from the header of an export request to its end
+	longestIdle    = 30 * time.Second // after which a connection without requests is closed
+	window         = 64 << 10         // bytes that a stream may send before the receiver reads them; set, because gRPC raises its default
 )
 
 // Metadata of export requests. A component sends it if OTEL_EXPORTER_OTLP_HEADERS contains it.
@@ -72,10 +72,10 @@ type Receiver struct {
 func New(o Options) *Receiver {
 	r := &Receiver{options: o}
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(longestMessage), grpc.MaxConcurrentStreams(mostAtOnce), grpc.MaxHeaderListSize(16 << 10),
-		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(mostAtOnce * window),
+		grpc.MaxRecvMsgSize(longestMessage), grpc.MaxConcurrentStreams(maxAtOnce), grpc.MaxHeaderListSize(16 << 10),
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(maxAtOnce * window),
 		grpc.ConnectionTimeout(longestExport), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: longestIdle}),
-		grpc.ForceServerCodecV2(newCodec()), grpc.InTapHandle(r.admit), grpc.StatsHandler(&turns{receiver: r, slots: make(chan struct{}, mostExporting)}),
+		grpc.ForceServerCodecV2(newCodec()), grpc.InTapHandle(r.admit), grpc.StatsHandler(&turns{receiver: r, slots: make(chan struct{}, maxExporting)}),
 	}
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
@@ -87,7 +87,7 @@ func New(o Options) *Receiver {
 
 // Serve accepts connections until Stop is called. It closes l.
 func (r *Receiver) Serve(l net.Listener) error {
-	return r.server.Serve(netutil.LimitListener(l, mostConnections))
+	return r.server.Serve(netutil.LimitListener(l, maxConnections))
 }
 
 // Stop refuses new connections, waits until the pending exports or ctx have ended, and closes all connections.

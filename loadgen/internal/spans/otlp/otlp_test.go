@@ -191,11 +191,11 @@ func TestExportsAreLimited(t *testing.T) {
 		"10 MiB attribute": {func() error { _, err := client.Export(t.Context(), huge); return err }, codes.ResourceExhausted},
 		"gzip bomb":        {func() error { _, err := client.Export(t.Context(), huge, grpc.UseCompressor(gzip.Name)); return err }, codes.ResourceExhausted},
 		"many empty spans": {func() error {
-			_, err := client.Export(t.Context(), &collectorpb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{Spans: slices.Repeat([]*tracepb.Span{{}}, mostElements)}}}}})
+			_, err := client.Export(t.Context(), &collectorpb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{Spans: slices.Repeat([]*tracepb.Span{{}}, maxElements)}}}}})
 			return err
 		}, codes.Internal},
 		"many empty attributes": {func() error {
-			_, err := client.Export(t.Context(), message(1, func(_ int, s *tracepb.Span) { s.Attributes = slices.Repeat([]*commonpb.KeyValue{{}}, mostElements) }))
+			_, err := client.Export(t.Context(), message(1, func(_ int, s *tracepb.Span) { s.Attributes = slices.Repeat([]*commonpb.KeyValue{{}}, maxElements) }))
 			return err
 		}, codes.Internal},
 		"deep lists": {func() error {

@@ -31,7 +31,7 @@ type Picture struct {
 	HTML     []byte
 }
 
-const mostPictures = 3
+const maxPictures = 3
 
 // Check judges a history. limit is the time limit, greater than 0, for all searches for a linear order together. If a
 // register is not linearizable, Check takes longer, to find the first wrong operation.

@@ -8,8 +8,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// mostTogether is the maximum number of operations in one search. A search of that many takes 50 MB of memory.
-const mostTogether = 20_000
+// maxTogether is the maximum number of operations in one search. A search of that many takes 50 MB of memory.
+const maxTogether = 20_000
 
 // explainWithin is the time limit of each step of the binary search for the first operation that fits no linear
 // order.
@@ -42,7 +42,7 @@ func (r *Report) order(s *states, limit time.Duration) {
 			wrong, picture := explain(parts[:bad+1], min(share, explainWithin))
 			wrong.Register = at.Name
 			r.Violations = append(r.Violations, wrong)
-			if picture != nil && len(r.Pictures) < mostPictures {
+			if picture != nil && len(r.Pictures) < maxPictures {
 				r.Pictures = append(r.Pictures, Picture{at.Name, picture})
 			}
 		}
@@ -56,7 +56,7 @@ func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult,
 	verdict = porcupine.Ok
 	for i, p := range parts {
 		left := time.Until(end)
-		if len(p.all) > mostTogether || left <= 0 {
+		if len(p.all) > maxTogether || left <= 0 {
 			verdict = porcupine.Unknown
 			continue
 		}
