@@ -45,35 +45,7 @@ func memberOf(dir string, res result.Result) result.Member {
 			m.AtLeast = append(m.AtLeast, f.Name)
 		}
 	}
-	sum := result.Machine{CPUWaitSeconds: new(0.0), MemoryWaitSeconds: new(0.0), IOWaitSeconds: new(0.0), ClientRequests: new(0.0), ClientSeconds: new(0.0)}
-	add := func(to **float64, v *float64) {
-		if *to == nil || v == nil {
-			*to = nil
-			return
-		}
-		**to += *v
-	}
-	known := len(res.Measurements.Phases) > 0
-	for _, p := range res.Measurements.Phases {
-		m.Seconds += p.Seconds()
-		if p.Machine == nil {
-			known = false
-			continue
-		}
-		sum.BusySeconds += p.Machine.BusySeconds
-		sum.OwnSeconds += p.Machine.OwnSeconds
-		sum.StealSeconds += p.Machine.StealSeconds
-		add(&sum.CPUWaitSeconds, p.Machine.CPUWaitSeconds)
-		sum.Processors = max(sum.Processors, p.Machine.Processors)
-		sum.GeneratorSeconds += p.Machine.GeneratorSeconds
-		add(&sum.MemoryWaitSeconds, p.Machine.MemoryWaitSeconds)
-		add(&sum.IOWaitSeconds, p.Machine.IOWaitSeconds)
-		add(&sum.ClientRequests, p.Machine.ClientRequests)
-		add(&sum.ClientSeconds, p.Machine.ClientSeconds)
-	}
-	if known {
-		m.Machine = &sum
-	}
+	m.Machine, m.Seconds = machine.Sum(res.Measurements.Phases)
 	m.CPUs = res.Run.Host.CPUs
 	return m
 }

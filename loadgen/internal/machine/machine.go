@@ -143,6 +143,44 @@ func (f Facts) memory() string {
 	return fmt.Sprintf("processes waited for memory %.0f%% of the time", 100**f.Memory)
 }
 
+// Sum adds up the measurements of phases, and returns their total length in seconds. The sum is nil if a phase has no
+// measurements, and its pointers are nil if a phase lacks that value.
+func Sum(phases []result.Phase) (sum *result.Machine, seconds float64) {
+	sum = &result.Machine{CPUWaitSeconds: new(0.0), MemoryWaitSeconds: new(0.0), IOWaitSeconds: new(0.0), ClientRequests: new(0.0), ClientSeconds: new(0.0)}
+	known := len(phases) > 0
+	for _, p := range phases {
+		seconds += p.Seconds()
+		m := p.Machine
+		if m == nil {
+			known = false
+			continue
+		}
+		sum.BusySeconds += m.BusySeconds
+		sum.OwnSeconds += m.OwnSeconds
+		sum.StealSeconds += m.StealSeconds
+		sum.GeneratorSeconds += m.GeneratorSeconds
+		sum.Processors = max(sum.Processors, m.Processors)
+		add(&sum.CPUWaitSeconds, m.CPUWaitSeconds)
+		add(&sum.MemoryWaitSeconds, m.MemoryWaitSeconds)
+		add(&sum.IOWaitSeconds, m.IOWaitSeconds)
+		add(&sum.ClientRequests, m.ClientRequests)
+		add(&sum.ClientSeconds, m.ClientSeconds)
+	}
+	if !known {
+		return nil, seconds
+	}
+	return sum, seconds
+}
+
+// add adds v to a sum. The sum becomes nil if v is nil.
+func add(sum **float64, v *float64) {
+	if *sum == nil || v == nil {
+		*sum = nil
+		return
+	}
+	**sum += *v
+}
+
 // Ours reports whether the generator started the whole control plane of the run. Otherwise the control plane may be
 // among the other programs.
 func Ours(run result.Run) bool {

@@ -175,20 +175,16 @@ func busyRuns(runs []Overlaid) []string {
 // othersCell returns the mean number of processors that other programs used, and names the phases in which the machine
 // was busy.
 func othersCell(r result.Result) document.Cell {
-	used, length, processors := 0.0, 0.0, 0
 	var busy []string
 	for _, p := range r.Measurements.Phases {
-		f, ok := machine.Of(p.Machine, p.Seconds(), r.Run.Host.CPUs, machine.Ours(r.Run))
-		if ok && f.Others != nil {
-			used, length, processors = used+*f.Others*p.Seconds(), length+p.Seconds(), f.Processors
-		}
 		if p.Machine != nil && p.Machine.Busy != "" {
 			busy = append(busy, p.Name)
 		}
 	}
 	c := document.Cell{Text: chart.None}
-	if length > 0 {
-		c.Text = fmt.Sprintf("used %.1f of %d CPUs", used/length, processors)
+	sum, seconds := machine.Sum(r.Measurements.Phases)
+	if f, ok := machine.Of(sum, seconds, r.Run.Host.CPUs, machine.Ours(r.Run)); ok && f.Others != nil {
+		c.Text = fmt.Sprintf("used %.1f of %d CPUs", *f.Others, f.Processors)
 	}
 	if len(busy) > 0 {
 		c.Small = []string{"machine busy in " + phaseNames(busy)}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -34,7 +35,7 @@ func newOverlay(ctx context.Context, runs []Overlaid) *overlay {
 	}
 	o.events = o.alignedEvents()
 	for _, r := range runs {
-		o.interval = max(o.interval, cmp.Or(r.Interval, defaultInterval))
+		o.interval = max(o.interval, cmp.Or(r.Interval, rundir.DefaultInterval))
 	}
 	o.layTimeline(o.result, o.events, o.interval)
 	for i := range o.Bands {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -75,7 +76,7 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	p.result, p.events, p.yaml, p.src = r, timeline, string(text), src
 	p.Origin = origin(r)
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
-	p.interval = cmp.Or(p.interval, s.Record.Interval.D(), defaultInterval)
+	p.interval = cmp.Or(p.interval, s.Record.Interval.D(), rundir.DefaultInterval)
 	p.layTimeline(r, timeline, p.interval)
 	p.LookBack = chart.Format(scenario.Seconds, rateSteps*p.Grid.Step.Seconds())
 	p.layTracks(r.Recovery)
@@ -121,9 +122,6 @@ func facts(r result.Result) []fact {
 
 // exitFact is the name of the last fact, the exit code.
 const exitFact = "Exit code"
-
-// defaultInterval is the scrape interval that is used if the scenario cannot be read.
-const defaultInterval = 5 * time.Second
 
 // layTimeline creates the time axis of all charts, with the phases and marks.
 func (p *page) layTimeline(r result.Result, events []result.Event, interval time.Duration) {

@@ -56,8 +56,8 @@ type Recorded struct {
 	Signals  []result.Signal
 }
 
-// usualInterval is the default scrape interval. It is used if the scenario cannot be read.
-const usualInterval = 5 * time.Second
+// DefaultInterval is the scrape interval that is assumed if the scenario of a run cannot be read.
+const DefaultInterval = 5 * time.Second
 
 // Open reads a run directory. It returns a usage error if dir is not a run directory, and a *result.ReducedError if the
 // run was reduced to its results or downsampled.
@@ -97,7 +97,7 @@ func open(dir string, show bool) (*Recorded, error) {
 	if rec.Scenario != nil {
 		rec.Interval = cmp.Or(rec.Interval, rec.Scenario.Record.Interval.D())
 	}
-	rec.Interval = cmp.Or(rec.Interval, usualInterval)
+	rec.Interval = cmp.Or(rec.Interval, DefaultInterval)
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
 	take(rec, &rec.Timeline, changed[result.TimelineFile], timeline.Read)
 	take(rec, &rec.Slots, changed[result.PulseFile], samples.Read)

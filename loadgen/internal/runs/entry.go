@@ -224,32 +224,16 @@ func (e *Entry) judged(x extract) {
 
 // others returns the share of processor time that other programs used in the phases of a run, or nil.
 func others(x extract) *float64 {
-	var sum result.Machine
-	seconds := 0.0
-	for _, p := range x.Measurements.Phases {
-		if p.Machine == nil {
-			return nil
-		}
-		seconds += p.End.Sub(p.Start).Seconds()
-		sum.BusySeconds += p.Machine.BusySeconds
-		sum.OwnSeconds += p.Machine.OwnSeconds
-		sum.Processors = max(sum.Processors, p.Machine.Processors)
-		if p.Machine.ClientSeconds != nil {
-			sum.ClientSeconds = new(*p.Machine.ClientSeconds + valueOr(sum.ClientSeconds))
-		}
+	phases := make([]result.Phase, len(x.Measurements.Phases))
+	for i, p := range x.Measurements.Phases {
+		phases[i] = result.Phase{Start: p.Start, End: p.End, Machine: p.Machine}
 	}
-	facts, ok := machine.Of(&sum, seconds, x.Run.Host.CPUs, machine.Ours(x.Run))
+	sum, seconds := machine.Sum(phases)
+	facts, ok := machine.Of(sum, seconds, x.Run.Host.CPUs, machine.Ours(x.Run))
 	if !ok || facts.Others == nil {
 		return nil
 	}
 	return new(facts.OtherShare())
-}
-
-func valueOr(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 // value adds a gate or a metric. A metric with the name of a gate replaces nothing.
