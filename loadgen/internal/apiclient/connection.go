@@ -56,7 +56,7 @@ func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h
 }
 
 // Drop ends all connections. If `abrupt` is true, it sends a TCP reset, like a client that lost power. Otherwise it
-// closes them gracefully. The next Get dials a new connection.
+// closes the TCP connections normally. The next Get dials a new connection.
 func (c *Connection) Drop(abrupt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

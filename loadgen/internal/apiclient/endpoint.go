@@ -39,7 +39,7 @@ type Endpoint struct {
 	Agent string
 	// TLS is the client's TLS configuration: roots, server name and client certificate.
 	TLS *tls.Config
-	// DialContext opens a TCP connection, through the proxy if there is one. If rest.Config.Dial is set, it uses that.
+	// DialContext opens TCP connections to the server, through the proxy if there is one (see Dialer).
 	DialContext DialFunc
 
 	authenticate func() (http.Header, error) // nil if the client certificate suffices
@@ -48,8 +48,8 @@ type Endpoint struct {
 	renewed      time.Time
 }
 
-// New returns the Endpoint for a rest.Config. Clients of the same server may share roots. New fails if the server's URL
-// is not https.
+// New returns the Endpoint for a rest.Config. roots caches the parsed CA; all clients of a server can share it. New
+// fails if the server's URL is not https.
 func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	if c == nil {
 		return nil, errors.New("no client configuration for the API server")
@@ -132,7 +132,8 @@ func (e *Endpoint) Request(method, path string) (*h2conn.Request, error) {
 	return &h2conn.Request{Method: method, Path: e.Prefix + path, UserAgent: e.Agent, Extra: h}, nil
 }
 
-// Connect opens a connection to the API server. It sets o.TLS. If o.DialContext is nil, it sets that too.
+// Connect opens a connection to the API server, with the TLS configuration of e. If o.DialContext is nil, it dials with
+// e.DialContext.
 func (e *Endpoint) Connect(ctx context.Context, o h2conn.Options) (*h2conn.Conn, error) {
 	o.TLS = e.TLS
 	if o.DialContext == nil {

@@ -29,8 +29,8 @@ import (
 const (
 	connWindow          = 1 << 30
 	defaultStreamWindow = 4 << 20
-	// defaultWindow is the initial window of a connection and of its streams. largestWindow is the maximum window (RFC
-	// 9113, 6.9.2).
+	// defaultWindow is the size of a flow-control window before SETTINGS or WINDOW_UPDATE changes it. largestWindow is
+	// the maximum window (RFC 9113, 6.9.2).
 	defaultWindow = 65535
 	largestWindow = 1<<31 - 1
 )
@@ -38,11 +38,12 @@ const (
 // defaultMaxStreams is the limit of concurrent streams until the server's SETTINGS arrive. Go's server sets 100 or 250.
 const defaultMaxStreams = 100
 
-// maxFrame is the maximum size of a frame, in bytes, that every peer must accept (RFC 9113, 4.2).
+// maxFrame is the maximum length of a frame's payload, in bytes. Every peer must accept a frame of this length (RFC
+// 9113, 4.2).
 const maxFrame = 16384
 
-// smallBuffer and largeBuffer are sizes of the buffer in which a connection splits decrypted bytes into frames. A DATA
-// frame may be larger than the buffer.
+// smallBuffer and largeBuffer are the minimum and maximum initial size of the buffer in which a connection splits
+// decrypted bytes into frames. A DATA frame may be larger than the buffer.
 const (
 	smallBuffer = 1 << 10
 	largeBuffer = 32 << 10

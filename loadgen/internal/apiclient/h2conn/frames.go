@@ -22,8 +22,9 @@ type frame struct {
 }
 
 // frameReader splits the bytes from a server into frames. It returns a DATA frame in parts, as the bytes arrive, so the
-// frame may be larger than the buffer. An error is a *ProtocolError or an error of the reader r: io.EOF between frames,
-// io.ErrUnexpectedEOF within a frame. After a *ProtocolError whose Stream is not 0, reading may continue.
+// frame may be larger than the buffer. An error is a *ProtocolError or an error of r. If r ends, the error is io.EOF
+// between two frames and io.ErrUnexpectedEOF within a frame. After a *ProtocolError whose Stream is not 0, reading may
+// continue.
 type frameReader struct {
 	r     io.Reader
 	small int // length of buf, unless a frame requires a longer one

@@ -195,8 +195,8 @@ func answerBlock(status int) []byte {
 	return b.Bytes()
 }
 
-// If a field is sent only as an index of the static table, its value is that in the table: the empty string. The field
-// counts as sent.
+// A field that is sent only as an index of the static table has the table's value, which is empty. The field counts as
+// sent.
 func TestEmptyFieldsOfTheTable(t *testing.T) {
 	var got fields
 	for _, block := range [][]byte{{0x88, 0x9c}, {0x88, 0x0f, 0x0d, 0x01, '5', 0x9c}} {

@@ -19,7 +19,7 @@ func pool(t *testing.T, s *h2test.Server, spread int) *Pool {
 	return p
 }
 
-// silent never responds; each connection has two streams.
+// silent returns a server that never responds, and that allows two streams per connection.
 func silent(t *testing.T) *h2test.Server {
 	return h2test.Serve(t, h2test.Options{Settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 2}}})
 }

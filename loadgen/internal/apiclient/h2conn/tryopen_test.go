@@ -62,7 +62,7 @@ func TestTryOpenDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// On each connection, the server reads the request of the template.
+// A template can be used on several connections. The server receives the whole request on each of them.
 func TestTemplateCarriesEverything(t *testing.T) {
 	addr, config := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

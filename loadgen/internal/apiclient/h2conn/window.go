@@ -74,8 +74,9 @@ func (c *Conn) window(f frame) error {
 	return nil
 }
 
-// received counts the bytes of DATA that were read. It returns them to the server's windows with few, large
-// WINDOW_UPDATE frames. The caller holds mu.
+// received counts `size` bytes of DATA that were read, and returns them to the server's windows with few, large
+// WINDOW_UPDATE frames. s is nil if the stream has ended; `last` means that it ends with these bytes. The caller holds
+// mu.
 func (c *Conn) received(s *Stream, size int, last bool) error {
 	if c.unreported += size; c.unreported >= connWindow/2 {
 		c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, uint32(c.unreported))
@@ -101,15 +102,15 @@ func (c *Conn) credit(s *Stream, n int) {
 }
 
 // HoldWindow makes the stream a slow consumer: afterwards, only Release returns the stream's receive window to the
-// server. Call it in Handler.Header. At a later call, the stream may already have returned half of the window.
+// server. Call it in Handler.Header, because later the stream may already have returned half of the window.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.held = true
 }
 
-// Release gives up to n bytes of the receive window back to the server, after HoldWindow. It gives back at most as many
-// bytes as were received, and returns their number.
+// Release returns n bytes of a held receive window (see HoldWindow) to the server, or all bytes that are not returned
+// yet if these are fewer. Its result is the number of bytes that it returned.
 func (s *Stream) Release(n int) int {
 	c := s.conn
 	c.mu.Lock()

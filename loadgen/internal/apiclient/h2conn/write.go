@@ -7,7 +7,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// writeTimeout is the time without progress after which a write fails. The actual time may be up to twice as long.
+// writeTimeout limits each write. A write that has not ended fails after writeTimeout at the earliest, and after twice
+// that time at the latest (see transmit).
 const writeTimeout = 15 * time.Second
 
 const pingTimeout = 15 * time.Second
@@ -16,8 +17,8 @@ const pingTimeout = 15 * time.Second
 // memory if the server does not read the replies.
 const maxReplies = 10_000
 
-// handedOver is the maximum number of queued and unacknowledged bytes with which Flush writes to the socket itself.
-// Such a write cannot block, because every socket's send buffer is larger.
+// handedOver is the maximum total of queued and unacknowledged bytes at which Flush writes to the socket itself. Such a
+// write cannot block, because every socket's send buffer is larger.
 const handedOver = 8 << 10
 
 // keptBuffer and keptBufferQueued are the maximum capacities of write buffers that the connection keeps for reuse.
@@ -66,8 +67,9 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether a write of n bytes certainly fits into the socket's send buffer. The write fits if the
-// connection has sent few bytes since it last had no open stream. Otherwise hasRoom asks the kernel.
+// hasRoom reports whether a write of n bytes certainly fits into the socket's send buffer. If the connection has sent
+// few bytes since it last had no open stream, the write fits, because at that time the server had received all earlier
+// bytes. Otherwise hasRoom asks the kernel.
 func (c *Conn) hasRoom(n int) bool {
 	if c.unanswered+n <= handedOver {
 		return true

@@ -35,7 +35,7 @@ func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 		}
 		p = p[after:]
 	}
-	f.rest = nil // few events are split, so free the memory
+	f.rest = nil // few events arrive in two chunks, so free the memory
 	return nil
 }
 

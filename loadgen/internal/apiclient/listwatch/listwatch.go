@@ -3,8 +3,8 @@
 // into events (Frames). It follows client-go's reflector (client-go/tools/cache/reflector.go).
 //
 // These parts start no goroutine and send nothing. Simulated nodes and the tens of thousands of watches of a load call
-// them on the read loops of their connections. Histories call them between requests. Reflector sends the requests
-// itself, for workloads and followed objects.
+// them on the read loops of their connections. Package load/history calls them between its requests. Reflector sends
+// the requests itself, for workloads and followed objects.
 package listwatch
 
 import (
@@ -18,7 +18,8 @@ import (
 const (
 	// ShortestWatch is the minimum timeout of a watch. The maximum timeout is twice as long.
 	ShortestWatch = 5 * time.Minute
-	// TooShort is the minimum duration of a watch without events. A watch that ends earlier counts as failed.
+	// TooShort is the minimum duration of a watch that delivers no events. If such a watch ends earlier, it counts as
+	// failed.
 	TooShort = time.Second
 	// MaxEvent is the maximum size of a watch event in bytes, as in client-go (rest/watch, through serializer/streaming).
 	MaxEvent = 16 << 20
