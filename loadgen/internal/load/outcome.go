@@ -17,7 +17,7 @@ type Outcome int16
 
 // Kinds of failures. The method String returns their keys in result.Requests.Outcomes.
 const (
-	// Other is any other failure, such as an invalid certificate.
+	// Other is any failure that is not one of the kinds below, such as an invalid certificate.
 	Other Outcome = -iota - 1
 	// TimedOut means that no complete response arrived within the load's timeout.
 	TimedOut

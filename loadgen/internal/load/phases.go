@@ -20,7 +20,8 @@ type phase[T any] struct {
 	stats *T
 }
 
-// NewPhases returns Phases with one unnamed phase, which lasts until the first call of Begin.
+// NewPhases returns Phases with one unnamed phase, which lasts until the first call of Begin. fresh returns empty
+// statistics for a new phase.
 func NewPhases[T any](fresh func() *T) *Phases[T] {
 	return &Phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
 }

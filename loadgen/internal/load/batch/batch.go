@@ -134,7 +134,7 @@ func (o *operation) Prepare(context.Context) error {
 // that differs between the objects.
 type outline struct {
 	json  template.JSON
-	slots int // number of values; the namespace has one more slot
+	slots int // number of slots, without the namespace's slot
 }
 
 // outlineOf returns the outline for object n, or nil if the object must be rendered separately. It caches one outline

@@ -122,8 +122,8 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	return o
 }
 
-// readAnswer reads the state of the register from the body of a 2xx response. If the response to a write does not
-// contain the written state, the outcome becomes Unknown.
+// readAnswer reads the state of the register from the body of a 2xx response. If the body cannot be read, or does not
+// contain the value that a write has sent, the outcome becomes Unknown.
 func readAnswer(o *check.Operation, body []byte) {
 	var is corev1.ConfigMap
 	if err := json.Unmarshal(body, &is); err != nil {

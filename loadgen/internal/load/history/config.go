@@ -9,7 +9,8 @@ import (
 )
 
 // Limits of a history. A load keeps its history in memory: up to about 10 MB of operations and 60 MB of watch events. A
-// history that exceeds a limit does not pass.
+// history that would exceed MaxOperations or MaxEvents does not pass. New rejects a Config that exceeds one of the
+// other limits.
 const (
 	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// retryAfter is the wait between attempts of a final read. drainLook is the interval at which drain checks the
-	// watchers.
+	// retryAfter is the wait between attempts of a list or of a final read. drainLook is the interval at which drain
+	// checks the watchers.
 	retryAfter = 200 * time.Millisecond
 	drainLook  = 20 * time.Millisecond
 	// maxReported is the maximum number of violations of each kind in a result.

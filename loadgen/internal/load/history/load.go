@@ -167,7 +167,8 @@ func (l *Load) begin(ctx context.Context) (uint64, error) {
 // reader returns the client number for requests of the load itself. Lower numbers belong to the clients and watchers.
 func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 
-// list lists all registers with a consistent read, and records the list as a read of each register.
+// list lists all registers with a consistent read. It records the list as a read of each register by the client with
+// the given number. `final` has the meaning of Operation.Final.
 func (l *Load) list(ctx context.Context, conn *connection, client int, final bool) (version uint64, err error) {
 	call := l.record.now()
 	path := listwatch.AppendQuery([]byte(l.registers.collection), listwatch.FreshList, 0, 0, l.registers.selector)

@@ -172,6 +172,7 @@ func failed(verb, object string, r reply, err error, allowed ...int) error {
 const metadataList = jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
 // readMetadata sends a query for a list with the function ask, and returns the metadata of the objects on the page.
+// name is the name of the resource in errors.
 func readMetadata(ctx context.Context, ask func(context.Context, query) (reply, error), path, name string) (list metav1.PartialObjectMetadataList, err error) {
 	r, err := ask(ctx, query{method: http.MethodGet, path: path, accept: metadataList})
 	if err != nil {

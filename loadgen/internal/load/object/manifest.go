@@ -21,7 +21,7 @@ const (
 	inData             // data.payload, as text
 	inSecret           // data.payload, in base64
 	inSpec             // spec.payload
-	noPlace            // for reviews: neither payload nor metadata
+	noPlace            // for reviews, whose bodies have neither payload nor metadata
 )
 
 // manifest is a template for the objects of a resource. rest contains all fields except name, namespace, labels and
@@ -74,7 +74,7 @@ func podSpec() object {
 	}
 }
 
-// given converts the manifest of a load's objects in the scenario. It fails if the manifest is not valid.
+// given converts the manifest that the scenario gives for a load's objects. It fails if the manifest is not valid.
 func given(from any) (manifest, error) {
 	m, ok := from.(map[string]any)
 	if !ok {
@@ -166,7 +166,7 @@ func (p place) most() int {
 }
 
 // appendPatch appends a JSON merge patch that sets the payload. Unless key is empty, the patch also sets the annotation
-// named key to value. appendPatch does not escape the two.
+// named key to value. Neither of the two may contain characters that need escaping in JSON.
 func (p place) appendPatch(b []byte, text payload, size int, turn int64, key string, value []byte) []byte {
 	b = append(b, '{')
 	if p == inAnnotation || key != "" {

@@ -196,7 +196,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 }
 
 // call contains the common fields of all actions: a request template for each tenant, and the encoding of responses.
-// The method `done` of call does nothing.
+// The methods done and background of call do nothing.
 type call struct {
 	templates []*request.Template
 	protobuf  bool

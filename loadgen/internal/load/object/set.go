@@ -37,7 +37,7 @@ type Set struct {
 
 	resource *Resource
 	manifest *manifest // nil if objects cannot be written
-	home     []uint16  // namespace of each object
+	home     []uint16  // index of the namespace of each object
 	paths    []string  // path of the collection, by namespace
 	made     body      // body of requests that create or apply an object
 	updated  body      // body of updates
@@ -215,7 +215,8 @@ func (s *Set) AppendPath(b []byte, i int) []byte {
 }
 
 // AppendPatch appends a JSON merge patch for object i that sets the payload of the given turn. Unless key is empty, the
-// patch also sets the annotation named key to value. AppendPatch does not escape the two. Call it only after Prepare.
+// patch also sets the annotation named key to value. Neither of the two may contain characters that need escaping in
+// JSON. Call it only after Prepare.
 func (s *Set) AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte {
 	return s.manifest.payload.appendPatch(b, s.payload, s.sizeOf(int64(i)), turn+1, key, value)
 }
@@ -228,7 +229,8 @@ func (s *Set) sizeOf(n int64) int {
 	return s.sizes[s.sized.pick(s.drawSize.unit(n))]
 }
 
-// appendObject appends the body of object i with the payload of a turn. Creates use turn 0.
+// appendObject appends the body `of` for object i, with the payload of a turn. Creates use turn 0. `version` is the
+// resourceVersion for a body that contains one.
 func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64) []byte {
 	v := values{
 		stem: s.stem, number: int64(i), namespace: s.namespaces[s.home[i]],

@@ -110,8 +110,8 @@ type Template struct {
 	made, versioned body
 }
 
-// Template returns a template for the resource's objects with the given labels: the built-in manifest or, if the
-// resource has none, the manifest `rest`, which has no metadata.
+// Template returns a template for the resource's objects, with the given labels, the label of the load, and payloads
+// from text. It uses the built-in manifest or, if the resource has none, the manifest `rest`, which has no metadata.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
 	m, ok := builtIn(r.name)
 	if !ok {

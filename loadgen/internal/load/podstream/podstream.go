@@ -124,8 +124,8 @@ func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 // Do opens a stream and reads it to its end.
 func (c *Caller) Do(ctx context.Context) error { return c.Open(ctx, func() {}) }
 
-// Open opens a stream and reads it to its end. If the load sets Follow, Open reads logs and attach only that long. For
-// logs and attach, Open calls begun at the first byte.
+// Open opens a stream and reads it to its end. For logs and attach, it calls begun at the first byte and, if the load
+// sets Follow, ends the stream that long afterwards.
 func (c *Caller) Open(ctx context.Context, begun func()) error {
 	pod, err := c.draw(ctx)
 	if err != nil {

@@ -9,10 +9,10 @@ type Made struct {
 	Size   int32 // size in bytes of the object's first recorded request body; 0 if unknown
 }
 
-// Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests. These
-// are the objects that were read, updated, patched or deleted in the recording before they were created. The first
-// conclusive answer in the recording decides (see presence). For example, a 404 or a successful create shows that the
-// object did not exist; a successful read shows that it existed. It ignores entries for which counts returns false.
+// Beforehand returns the objects that must exist when the schedule `all` begins, in the order of their first requests.
+// These are the objects that were read, updated, patched or deleted in the recording before they were created. The
+// first conclusive answer in the recording decides (see presence). For example, a 404 or a successful create shows that
+// the object did not exist; a successful read shows that it existed. It ignores entries for which counts returns false.
 func Beforehand(t *recording.Recording, all []Arrival, copies int, counts func(entry int32) bool) []Made {
 	decided := make([]bool, len(t.Objects)*copies)
 	sizes := make([]int32, len(t.Objects))

@@ -24,7 +24,7 @@ type operation struct {
 	versions []atomic.Uint64      // newest version seen, by object and copy, for updates that must contain a version
 	newest   atomic.Uint64        // newest version in any response, at which watches begin
 	pages    map[pageKey]*page    // for lists whose next pages are in the recording
-	seconds  bins                 // number of requests sent
+	seconds  bins                 // number of requests sent in each second
 	now      func() time.Duration // time since the load's start
 	await    func(ctx context.Context, at time.Duration) bool
 	unset    atomic.Int64 // number of requests that had an exact version in the recording and were sent without one
@@ -88,7 +88,8 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// appendVersion appends the query parameter `resourceVersion` or, for the next page of a list, `continue`.
+// appendVersion appends the query parameter `resourceVersion` or, for the next page of a list, `continue`, if the
+// request needs it. `queried` means that b already contains a query.
 func (o *operation) appendVersion(b []byte, queried bool, act *action, p *page) []byte {
 	s := &act.shape
 	if s.Paged {

@@ -284,7 +284,8 @@ func appendParameter(b []byte, queried *bool, parameter string) []byte {
 	return append(append(b, sign), parameter...)
 }
 
-// appendBody appends the body of a write, which may be empty.
+// appendBody appends the body of a write, which may be empty. version is the resourceVersion that an update must
+// contain, or 0.
 func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 	e := &p.recording.Entries[a.Entry]
 	act := &p.actions[e.Shape]

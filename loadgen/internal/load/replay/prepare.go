@@ -159,7 +159,7 @@ func namedShapes(t *recording.Recording) []bool {
 }
 
 // try creates the template of a resource, unless it exists. It checks with a dry run whether the API server accepts the
-// resource's objects. If it does not, `refusal` is its error.
+// resource's objects. If the API server refuses them, `refusal` is its error.
 func (p *preparer) try(ctx context.Context, name, version string) (refusal, err error) {
 	key := name + " " + version
 	if p.templates[key] != nil {

@@ -29,7 +29,7 @@ func OptionsOf(l scenario.Load, seed int64) Options {
 	return Options{Name: l.Name, Seed: seed, Speed: l.Speed, Copies: l.Copies}
 }
 
-// Arrival is one request of a schedule.
+// Arrival is one request of a schedule: an entry of the recording, for one copy of its actor.
 type Arrival struct {
 	At    time.Duration
 	Entry int32

@@ -139,7 +139,7 @@ func (e *engine) finish(end time.Duration) {
 	}
 }
 
-// stop records the end of the load. Responses that arrive later do not count in any phase.
+// stop records the end of the load. Responses that arrive later do not count as answered in any phase (see came).
 func (e *engine) stop(end time.Duration) {
 	e.last.Store(int64(max(end, 1)))
 	e.finish(end)

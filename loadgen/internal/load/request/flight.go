@@ -115,7 +115,8 @@ func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDe
 	}
 }
 
-// came counts a request in the phase in which it ended. A request that ends after the load is not counted in any phase.
+// came counts a request as ended in the phase in which it ended. A request that ends after the load counts as ended in
+// no phase.
 func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	if last := e.last.Load(); last == 0 || end <= time.Duration(last) {
 		dried := e.dried.Load()

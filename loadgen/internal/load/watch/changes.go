@@ -46,7 +46,7 @@ func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
-	// The ring has room for the writes of twice the timeout.
+	// The ring has room for the writes that are due within twice the timeout.
 	rate := max(float64(l.Rate), float64(l.Shape.EndRate()))
 	slots := max(fewestSlots, min(maxSlots, int64(rate*2*l.Timeout.D().Seconds())))
 	// The id contains the current time, so that stamps of an earlier run do not match.
@@ -207,6 +207,6 @@ type Objects interface {
 	// AppendPath appends the path of object i.
 	AppendPath(b []byte, i int) []byte
 	// AppendPatch appends a JSON merge patch for object i, with the payload of the given turn (the number of the
-	// update) and an annotation. AppendPatch does not escape key and value.
+	// update) and an annotation. Neither key nor value may contain characters that need escaping in JSON.
 	AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte
 }

@@ -32,7 +32,7 @@
 // if it started with them, and otherwise a list that must not be older than the known version. A stream that ends or is
 // lost is resumed immediately. A watch also waits after a failed attempt, after a malformed stream, and after a stream
 // that ended within a second without an event. The first wait is 0.8 s. It doubles up to 30 s. Each wait is multiplied
-// by a random factor of up to 2, or replaced by Retry-After if that is longer. The watch gives up an attempt after a
+// by a random factor from 1 to 2, or replaced by Retry-After if that is longer. The watch gives up an attempt after a
 // minute without a response, and a stream a minute after its timeout; client-go would wait forever.
 //
 // # What is counted

@@ -105,8 +105,8 @@ func (l *ledger) newWrite(seq int64, stats *deliveries) *write {
 	return &write{seq: seq, stats: stats, seen: make([]atomic.Uint64, (l.watches.size()+63)/64)}
 }
 
-// close gives up a write and returns the number of its missing deliveries. It sets all bits of the write. So either
-// close counts a concurrent delivery, or the delivery finds that the write was given up.
+// close gives up a write and returns the number of its missing deliveries. It sets all bits of the write. A concurrent
+// delivery either sets its bit first, so that close counts it, or finds its bit set and the write given up.
 func (l *ledger) close(w *write) (given int64) {
 	if w.state.Swap(givenUp) <= 0 {
 		return 0
@@ -126,7 +126,7 @@ func (l *ledger) close(w *write) (given int64) {
 }
 
 // ack records that write seq was acknowledged with version rv. The write was acknowledged at `at`, or up to `late`
-// earlier. ack returns how many deliveries to normal and to slow watches had arrived before that.
+// earlier. ack returns how many deliveries to normal and to slow watches had arrived before the call.
 func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, earlySlow int64) {
 	w := l.slot(seq).Load()
 	w.mu.Lock()

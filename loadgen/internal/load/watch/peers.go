@@ -83,9 +83,10 @@ func (l *ledger) find(seq int64) *write {
 	return w
 }
 
-// learn records that write seq of another worker was acknowledged at the time `at`, with an error of at most
-// `uncertain`. `early` contains the latencies of the deliveries to normal watches that arrived before the notice.
-// `slow` is the number of such deliveries to slow watches. Their latencies are not measured.
+// learn records that write seq of another worker was acknowledged at the time `at`, or up to `late` earlier.
+// `uncertain` is the maximum error of these times. `early` contains the latencies of the deliveries to normal watches
+// that arrived before the notice. `slow` is the number of such deliveries to slow watches. Their latencies are not
+// measured.
 func (l *ledger) learn(seq int64, rv uint64, at, late, uncertain time.Duration) (early []time.Duration, slow int64) {
 	w := l.find(seq)
 	if w == nil || w.seq != seq {

@@ -31,7 +31,7 @@ type jsonScanner struct {
 }
 
 // newJSON returns a scanner for JSON. root selects what it reads: events (levelEvent), or objects and lists
-// (levelObject). For objects and lists, the scanner sets only the fields rv, code (of a Status) and stamp of an event.
+// (levelObject). For an object or a list, the scanner reports an event without a kind.
 func newJSON(sink eventSink, root level) *jsonScanner {
 	return &jsonScanner{sink: sink, root: root, text: &jsonscan.Scanner{
 		Stream: true, LongestKey: longestKey, LongestValue: longestValue,

@@ -2,10 +2,10 @@ package watch
 
 import "github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 
-// protoScanner reads a stream of watch events, or one list, in protobuf. It accepts what apimachinery's generated
-// decoders accept (see the fuzz test), and skips unneeded fields by their length. It rejects input that Kubernetes
-// never writes, such as a message that occurs twice, an object in another encoding, an annotation's value before its
-// key, and values that are too long, in the fields that it reads.
+// protoScanner reads a stream of watch events, or one list, in protobuf. It skips unneeded fields by their length. In
+// the fields that it reads, it accepts what apimachinery's generated decoders accept (see the fuzz test), except input
+// that Kubernetes never writes: for example, a message that occurs twice, an object in another encoding, an
+// annotation's value before its key, or a value that is too long.
 type protoScanner struct {
 	sink eventSink
 	root protoLevel

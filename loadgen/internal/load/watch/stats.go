@@ -24,7 +24,7 @@ func (t *tally) add(o tally) {
 	t.delivered += o.delivered
 }
 
-// rare contains counts that change rarely, so that all connections can share them.
+// rare contains counts that change so rarely that all connections can share them.
 type rare struct {
 	malformed, reconnects, relists atomic.Int64
 	// duplicated and reordered count events that are not deliveries of measured writes.
@@ -69,7 +69,7 @@ func (s *watchStats) fail(o load.Outcome, message string) {
 	s.refusals[message]++
 }
 
-// failed returns the number of failed attempts: all of them, by kind of failure, and by the server's message.
+// failed returns the number of all failed attempts, and the numbers by kind of failure and by the server's message.
 func (s *watchStats) failed() (all int64, byKind, refusals map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

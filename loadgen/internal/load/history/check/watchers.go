@@ -10,9 +10,10 @@ import (
 // span is the range of versions greater than `from` and at most `to`.
 type span struct{ from, to uint64 }
 
-// watched checks the log of one watcher. It finds changes whose events the watcher missed, and events that arrived
-// twice or after a newer version. hidden is the number of changes that a relist skipped, which the API allows. If the
-// watcher was not connected at the end, watched cannot judge changes after its last event.
+// watched compares the log of the watcher with the index `number` to the states in `happened`. It finds changes whose
+// events the watcher missed, and events that arrived twice or after a newer version. hidden is the number of changes
+// that a relist skipped, which the API allows. If the watcher was not connected at the end, watched cannot judge
+// changes after its last event.
 func watched(s *states, number int, happened []observation) (wrong []result.Violation, hidden int64, unjudged []string) {
 	w := s.h.Watchers[number]
 	tell := func(kind string, register int, version uint64, at float64, format string, args ...any) {
