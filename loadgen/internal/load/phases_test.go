@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// If the loads learn of a phase after its stamped start, the phase begins when they learn of it. Arrivals in between were counted
-// in the previous phase, and a rate that includes this time would be too low.
+// If Begin is called after the start time of a phase, the phase begins at the call. Arrivals in between were counted in
+// the previous phase, and a rate that includes this time would be too low.
 func TestAPhaseBeginsWhenItsArrivalsCount(t *testing.T) {
 	start := time.Now().Add(-10 * time.Second)
 	p := NewPhases(func() *int { return new(int) })

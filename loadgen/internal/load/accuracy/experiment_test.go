@@ -66,7 +66,7 @@ type experiment struct {
 	length   time.Duration
 	inFlight int           // default 10,000
 	timeout  time.Duration // default a minute
-	// policy returns the policy when the load begins.
+	// policy returns the stub's policy for a load that begins at the given time.
 	policy func(begin time.Time) stubapi.Policy
 	pipes  bool
 
@@ -149,7 +149,7 @@ func (x *experiment) latencies(t *testing.T) []time.Duration {
 	return all
 }
 
-// quantiles compares a distribution with the true one: within 1%.
+// quantiles checks that the quantiles and the mean of a distribution differ from the true ones by at most 1%.
 func quantiles(t *testing.T, what string, got result.Latency, truth []time.Duration) {
 	t.Helper()
 	if got.Count != int64(len(truth)) {

@@ -33,34 +33,32 @@ func (one) AppendPatch(b []byte, _ int, turn int64, key string, value []byte) []
 	return fmt.Appendf(b, `{"metadata":{"annotations":{%q:%q}},"data":{"payload":"turn %d"}}`, key, value, turn)
 }
 
-// flood is a set of watches and the measured writes to one of the objects that
-// they watch.
+// flood is a set of watches and the measured writes to one of the objects that they watch.
 type flood struct {
 	options  stubapi.Options
 	encoding string
-	count    int // of watches
-	writes   int // 20 a second
+	count    int // number of watches
+	writes   int // number of writes; 20 per second
 	objects  int // default 1
-	// opening is how many watches are opened a second, default 1000; early:
-	// the writes begin with that, instead of after it.
+	// opening is the number of watches opened per second; default 1000. early means that the writes begin together with
+	// the watches, not after all watches are open.
 	opening float64
 	early   bool
-	// change is made to the load of watches, wrap to how it dials.
+	// change changes the load of watches. wrap replaces its dial function.
 	change func(*scenario.Load)
 	wrap   func(dialFunc) dialFunc
 
 	result    result.Watches
 	sent      []stubapi.Watch
 	exchanges []stubapi.Exchange
-	acked     []time.Time // the writes', in order
+	acked     []time.Time // when each write was acknowledged, in order
 }
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
 const phase = "truth"
 
-// firstWrite is the version of the first write: the stub begins at 100, and
-// its objects are what follows.
+// firstWrite is the version of the first write. The stub's versions begin after 100, and each object takes one.
 func (f *flood) firstWrite() uint64 { return uint64(101 + f.objects) }
 
 // run runs the flood in a synctest bubble.
@@ -148,7 +146,8 @@ func (f *flood) run(t *testing.T) {
 // modified is the kind of the measured writes' events.
 const modified = "MODIFIED"
 
-// account holds the measured writes that the stub sent.
+// account holds the counts of deliveries that the tests compare: those that the stub sent (truth) and those in the
+// results (told).
 type account struct{ Expected, Delivered, Lost, Duplicated, Reordered, Lossy, WorstLost int64 }
 
 func (f *flood) truth() account {

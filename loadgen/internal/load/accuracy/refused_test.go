@@ -20,14 +20,14 @@ func TestRefusedWatches(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer stubapi.Answer
-		wait   float64 // at least, in seconds
+		wait   float64 // minimum wait before the next attempt, in seconds
 		kind   string
 	}{
 		{"429", stubapi.Answer{Status: 429, RetryAfter: 5 * time.Second}, 5, "429"},
 		{"500", stubapi.Answer{Status: 500}, backoff, "500"},
 		{"403", stubapi.Answer{Status: 403}, backoff, "403"},
 		{"a reset", stubapi.Answer{Fault: stubapi.Reset}, backoff, "reset"},
-		{"GOAWAY", stubapi.Answer{Fault: stubapi.GoAway}, 0, "goaway"}, // another connection will do
+		{"GOAWAY", stubapi.Answer{Fault: stubapi.GoAway}, 0, "goaway"}, // the next attempt immediately uses another connection
 		{"a hangup", stubapi.Answer{Fault: stubapi.Hangup}, backoff, "reset"},
 	} {
 		for _, encoding := range encodings {
@@ -63,8 +63,8 @@ func TestRefusedWatches(t *testing.T) {
 // backoff is client-go's first backoff, in seconds.
 const backoff = 0.8
 
-// checkRefused checks that the given number of attempts failed, that nothing
-// else did, and that the next attempts waited.
+// checkRefused checks that the given number of attempts failed, that the results report no other fault, and that the
+// next attempts waited.
 func (f *flood) checkRefused(t *testing.T, failed int64, wait float64) {
 	t.Helper()
 	if r := f.result; r.Failed != failed || r.Reconnects+r.Relists+r.Malformed != 0 || r.Open != f.count {
@@ -79,8 +79,8 @@ func (f *flood) checkRefused(t *testing.T, failed int64, wait float64) {
 	}
 }
 
-// A shared connection that receives a GOAWAY keeps its watches and accepts no
-// new ones. The remaining watches share the next connection.
+// A shared connection that receives a GOAWAY keeps its watches and accepts no new ones. The remaining watches share the
+// next connection.
 func TestGoAwayOfASharedConnection(t *testing.T) {
 	for _, encoding := range encodings {
 		t.Run(encoding, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestGoAwayOfASharedConnection(t *testing.T) {
 	}
 }
 
-// A server to which no connection can be made.
+// A refused connection counts as a failed attempt, and the watch is retried.
 func TestRefusedConnections(t *testing.T) {
 	for _, encoding := range encodings {
 		t.Run(encoding, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestRefusedConnections(t *testing.T) {
 					change: func(l *scenario.Load) { l.Connect = "each" },
 					wrap: func(dial dialFunc) dialFunc {
 						return func(ctx context.Context, network, address string) (net.Conn, error) {
-							// Not the first connection, which is for the list from which all watches start.
+							// Do not refuse the first connection, which is for the list from which all watches start.
 							if n := dialled.Add(1); n < 30 && n%3 == 2 {
 								refused.Add(1)
 								return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}

@@ -144,7 +144,7 @@ func TestBadServers(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s fault %d", c.kind, c.answer.Fault), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				// Far enough apart that a lost connection takes one request.
+				// The arrivals are so far apart that a lost connection affects only one request.
 				x := experiment{
 					pipes: true, pacer: newPacer(t, "constant", 4, arrival.Shape{}), length: 25 * time.Second, timeout: 3 * time.Second,
 					policy: func(time.Time) stubapi.Policy {
@@ -184,8 +184,8 @@ func TestNeverFasterThanTheTruth(t *testing.T) {
 	if x.result.Sent == 0 {
 		t.Fatal("the load sent nothing within a second")
 	}
-	// The engine began at the latest when this has every arrival be received
-	// the moment it was due; each true latency is then at least what follows.
+	// The server received each request at or after its intended start, so the engine began at the latest at this time.
+	// The latencies computed from it are therefore at most the true ones.
 	x.begin = x.exchanges[0].At
 	for _, e := range x.exchanges {
 		if begin := e.At.Add(-x.pacer.At(number(t, e))); begin.Before(x.begin) {
@@ -194,7 +194,7 @@ func TestNeverFasterThanTheTruth(t *testing.T) {
 	}
 	truth := x.latencies(t)
 	for _, q := range []struct{ q, got float64 }{{0.5, x.result.Latency.P50}, {0.9, x.result.Latency.P90}, {0.99, x.result.Latency.P99}} {
-		// The rank rounded down: of few values the histogram's may be one lower.
+		// Round the rank down, because with few values the histogram's rank may be one lower.
 		if want := truth[max(int(q.q*float64(len(truth))), 1)-1].Seconds(); q.got < 0.99*want {
 			t.Errorf("quantile %v = %v s, want at least %v s", q.q, q.got, want)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Slow consumers let the server fill their window and then read perSecond bytes a second, no matter how much the server has to
-// send. Other watches read everything.
+// Slow consumers let the server fill their window and then read perSecond bytes per second, no matter how much the
+// server has to send. Other watches read everything.
 func TestSlowConsumers(t *testing.T) {
 	for _, encoding := range encodings {
 		for _, perSecond := range []int64{0, 1_000, 50_000} {
@@ -34,7 +34,7 @@ func slowConsumers(t *testing.T, encoding string, perSecond int64) {
 		window = 64 << 10
 		size   = 20_000
 		events = 60
-		// The rate is kept by the clock, and given back ten times a second.
+		// The client returns the window once per tick, so the number of bytes taken may be off by one tick.
 		tick = 100 * time.Millisecond
 	)
 	s, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes()})

@@ -17,7 +17,7 @@ func startingWith(start string) func(*scenario.Load) {
 	return func(l *scenario.Load) { l.Start = start }
 }
 
-// lists are the requests for lists that the stub received.
+// lists returns the number of requests for lists that the stub received.
 func (f *flood) lists() (n int) {
 	for _, e := range f.exchanges {
 		if e.Method == http.MethodGet && !e.Watch {
@@ -27,7 +27,7 @@ func (f *flood) lists() (n int) {
 	return n
 }
 
-// modified are the events of writes that were really sent.
+// modified returns the number of events of writes that the stub sent.
 func (f *flood) modified() (n int64) {
 	for _, w := range f.sent {
 		for _, e := range w.Sent {

@@ -11,7 +11,8 @@ import (
 	"github.com/stormglass/stormglass/internal/stubapi"
 )
 
-// script drops, repeats or swaps a share of the events, chosen by seed, watch and number.
+// script returns a Script that spoils the given fraction of the events, in one of the given ways. The seed, the watch
+// and the event's number determine which events.
 func script(seed uint64, share float64, kinds ...stubapi.Spoil) stubapi.Script {
 	return func(k, n int64) stubapi.Spoil {
 		r := rand.New(rand.NewPCG(seed, uint64(k)<<32|uint64(n)))
@@ -24,7 +25,7 @@ func script(seed uint64, share float64, kinds ...stubapi.Spoil) stubapi.Script {
 
 var encodings = []string{"json", "protobuf"}
 
-// Exactly the gaps, duplicates and swaps that the script made are found.
+// The results report exactly the gaps, duplicates and swaps that the script made.
 func TestEveryGapIsFound(t *testing.T) {
 	for _, encoding := range encodings {
 		for seed := range uint64(20) {
@@ -51,8 +52,8 @@ func TestEveryGapIsFound(t *testing.T) {
 	}
 }
 
-// Watches that end, however they end, are resumed where they were: nothing is
-// lost, doubled or out of order, and each end is counted.
+// Watches that end, however they end, are resumed where they were: nothing is lost, doubled or out of order, and each
+// end is counted.
 func TestEndsLoseNothing(t *testing.T) {
 	for _, encoding := range encodings {
 		for _, spoil := range []stubapi.Spoil{stubapi.End, stubapi.Abort, stubapi.Garble} {
@@ -79,7 +80,7 @@ func TestEndsLoseNothing(t *testing.T) {
 	}
 }
 
-// onlyFirst spoils an event of ten of the first 20 watches.
+// onlyFirst spoils one event on every other one of the first 20 watches.
 func onlyFirst(k, n int64, spoil stubapi.Spoil) stubapi.Spoil {
 	if k < 20 && k%2 == 0 && n == 5+k {
 		return spoil
@@ -92,7 +93,7 @@ func TestGoneIsRelisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := flood{encoding: "json", count: 20, writes: 40, options: stubapi.Options{
 			Script: func(k, n int64) stubapi.Spoil { return onlyFirst(k, n, stubapi.Gone) },
-			// Long enough that the list contains the event that replaces the 410.
+			// The delay is so long that the list contains the event that the 410 replaces.
 			EventDelay: func(int64, int64) time.Duration { return 5 * time.Millisecond },
 		}}
 		f.run(t)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Who has interrupted a run is not kept waiting by its judge.
+// After an interrupt, the check of the history takes at most 5 s.
 func TestInterruptShortensCheck(t *testing.T) {
 	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cycles are the ways of a request through an operation, by name.
+// cycles are the loads whose requests the tests process, by name.
 var cycles = map[string]func(*scenario.Load){
 	"get":    func(l *scenario.Load) { l.Verb = "get" },
 	"list":   func(l *scenario.Load) { l.Verb, l.Limit = "list", 10 },
@@ -26,7 +26,7 @@ var cycles = map[string]func(*scenario.Load){
 	},
 }
 
-// cycle is one request and its response, in pieces.
+// cycle processes one request and its response, which arrives in pieces.
 func cycle(t testing.TB, op request.Operation, r *request.Request, n int64, pieces [][]byte) {
 	r.N, r.Path, r.Body = n, r.Path[:0], r.Body[:0]
 	if !op.Next(n, r) {

@@ -21,7 +21,7 @@ type written struct {
 	Spec map[string]any
 }
 
-// unserved is a set that needs no server.
+// unserved returns a Set that needs no server.
 func unserved(t testing.TB, name string, m manifest, l scenario.Load) *Set {
 	t.Helper()
 	s := newSet(nil, load.Target{Namespace: "storm", Labels: map[string]string{"stormglass.dev/run": "test"}, Seed: 1}, l, name)
@@ -56,7 +56,7 @@ func TestBodies(t *testing.T) {
 	for name, m := range manifests {
 		s := unserved(t, name, m, newLoad(func(l *scenario.Load) { l.Objects, l.Namespaces, l.Size = 4, 2, 600 }))
 		seen := map[string]bool{}
-		for turn := range int64(1300) { // over and over the payload's length
+		for turn := range int64(1300) { // more than twice the payload's length
 			var o written
 			must(t, json.Unmarshal(s.appendObject(nil, s.made, 3, turn, 0), &o))
 			if o.Metadata.Name != "load-3" || o.Metadata.Namespace != "storm-load-1" || o.Metadata.Labels["stormglass.dev/run"] != "test" ||

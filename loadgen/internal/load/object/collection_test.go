@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// collections is a load that deletes the ConfigMaps of two namespaces, six in all, two at a time.
+// collections makes a load delete the ConfigMaps of two namespaces, six in all, two at a time.
 func collections(l *scenario.Load) {
 	l.Verb, l.Objects, l.Namespaces, l.Limit, l.LabelSelector = "deletecollection", 6, 2, 2, "tier in (a,b)"
 }
@@ -65,7 +65,7 @@ func TestDeletedCollectionsAreMadeAgain(t *testing.T) {
 	if got := ask(t, op, 0, 200, `{}`); !strings.HasPrefix(got[0], configMaps) {
 		t.Fatalf("requests = %v, want one for the recreated collection", got)
 	}
-	if got := ask(t, op, 1, 429, `{}`); got == nil { // the other namespace; it keeps its turn
+	if got := ask(t, op, 1, 429, `{}`); got == nil { // the other namespace, which can be used again after a 429
 		t.Fatal("unsent")
 	}
 	runBackground(t, op)

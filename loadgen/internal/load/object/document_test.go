@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// verdict reads a document in pieces of n bytes; 0: in one.
+// verdict reports whether d accepts a document in pieces of n bytes. 0 means one piece.
 func verdict(d *document, text []byte, n int) bool {
 	d.reset()
 	if n == 0 {
@@ -62,7 +62,7 @@ func TestMetadataOfAnAnswer(t *testing.T) {
 		var want struct {
 			Metadata struct{ Continue, ResourceVersion any }
 		}
-		_ = json.Unmarshal([]byte(text), &want) // some have no such shape
+		_ = json.Unmarshal([]byte(text), &want) // some texts do not fit the struct
 		token, _ := want.Metadata.Continue.(string)
 		version, _ := want.Metadata.ResourceVersion.(string)
 		for n := range len(text) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The same seed draws the same; another seed, load or purpose does not.
+// The same seed, load and purpose give the same numbers. Another seed, load or purpose gives other numbers.
 func TestDrawsDependOnSeedLoadAndPurposeAlone(t *testing.T) {
 	a := newStream(1, "load", "object")
 	for name, b := range map[string]stream{"seed": newStream(2, "load", "object"), "load": newStream(1, "other", "object"), "purpose": newStream(1, "load", "verb")} {

@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The count of a mix equals the kinds that the operation draws, for any tenants.
+// Count returns how often the operation draws each kind, regardless of tenants.
 func TestCountIsWhatIsDrawn(t *testing.T) {
 	l := scenario.Load{Name: "mixed", Mix: []scenario.Operation{
 		{Verb: "get", Resource: "configmaps", Weight: 3}, {Verb: "patch", Resource: "pods", Subresource: "status", Weight: 1}, {Verb: "get", Resource: "configmaps", Limit: 5, Weight: 1},

@@ -128,7 +128,7 @@ func TestDeletedObjectsAreMadeAgain(t *testing.T) {
 	runBackground(t, op)
 	await(t, "objects again", func() bool { return s.count("POST "+configMaps) == made+3 })
 	await(t, "delete", func() bool { return ask(t, op, 4, 429, `{}`) != nil })
-	if ask(t, op, 5, 429, `{}`) == nil { // those that were refused are whole
+	if ask(t, op, 5, 429, `{}`) == nil { // an object whose deletion was refused still exists
 		t.Error("the load does not use an object whose deletion was rejected")
 	}
 }

@@ -129,7 +129,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// textOf is a need as "create configmaps" or "get customresourcedefinitions.apiextensions.k8s.io/NAME".
+// textOf returns a need as text, such as "create configmaps" or "get
+// customresourcedefinitions.apiextensions.k8s.io/NAME".
 func textOf(n Need) string {
 	s := n.Verb + " " + n.Resource
 	if n.Group != "" {

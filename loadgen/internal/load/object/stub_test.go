@@ -91,7 +91,7 @@ func (s *stub) target() load.Target {
 	}
 }
 
-// load has the defaults that a scenario's loader sets.
+// newLoad returns a load with the defaults that a scenario's loader sets.
 func newLoad(change func(*scenario.Load)) scenario.Load {
 	l := scenario.Load{Name: "load", Kind: "requests", Objects: 3, Namespaces: 1, Spread: "even", Size: 100, Timeout: scenario.Duration(time.Minute)}
 	change(&l)
@@ -112,7 +112,7 @@ func newLoad(change func(*scenario.Load)) scenario.Load {
 	return l
 }
 
-// prepared is an operation against a stub.
+// prepared returns a prepared operation that uses a stub.
 func prepared(t *testing.T, s *stub, l scenario.Load) request.Operation {
 	t.Helper()
 	op, err := NewOperation(s.target(), l)

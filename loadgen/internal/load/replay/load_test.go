@@ -199,7 +199,7 @@ func TestWatchesAreHeldForTheirTimeAtAnySpeed(t *testing.T) {
 	if w := r.Watches; w.Due != 2 || w.Codes["200"] != 2 || w.EndedEarly != 0 || w.DueSeconds != 0.4 {
 		t.Errorf("%+v", w)
 	}
-	// From the intended start to 200 ms after it, less the time to the response.
+	// Each watch is held from its response until 200 ms after its intended start.
 	if held, slow := r.Watches.HeldSeconds, r.Watches.OpenLatency.Max; held < 0.4-2*slow-0.001 {
 		t.Errorf("held for %g s of 0.4, opened within %g s", held, slow)
 	}

@@ -94,11 +94,11 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"metadata":{"resourceVersion":"%d"%s},"items":[{"metadata":{"name":"node-0"}}]}`, version, token)
 }
 
-// apply keeps what there is; the caller holds mu.
+// apply executes a request on the objects and returns the status of the response. The caller holds mu.
 func (s *stub) apply(r *http.Request, body string) int {
 	path := strings.TrimSuffix(r.URL.Path, "/scale")
 	dry := r.URL.Query().Get("dryRun") != ""
-	collection := strings.HasSuffix(path, "s") // no object of a replay ends so
+	collection := strings.HasSuffix(path, "s") // the names of replayed objects do not end with s
 	switch {
 	case r.Method == http.MethodPost:
 		if strings.Contains(path, "/widgets") {
@@ -160,7 +160,7 @@ func (s *stub) target() load.Target {
 	}
 }
 
-// newLoad is a load of a recording with the defaults that a scenario's loader sets.
+// newLoad returns a load of a recording with the defaults that a scenario's loader sets.
 func newLoad(t *testing.T, s *stub, tr *recording.Recording, change func(*scenario.Load)) *Load {
 	t.Helper()
 	l := scenario.Load{

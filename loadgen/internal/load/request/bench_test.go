@@ -100,7 +100,7 @@ func measure(b *testing.B, target load.Target, op Operation, rate float64, least
 	runtime.ReadMemStats(&before)
 	cpu := cpuTime(b)
 	b.ResetTimer()
-	// On their own time.
+	// Run for as long as the arrivals take at the given rate.
 	ctx, cancel := context.WithTimeout(b.Context(), time.Duration(float64(max(b.N, least))/rate*float64(time.Second)))
 	defer cancel()
 	if err := r.Run(ctx); err != nil {

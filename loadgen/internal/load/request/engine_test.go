@@ -106,7 +106,7 @@ func TestLateDispatcherAccountsForArrivals(t *testing.T) {
 	var r *Requests
 	r = newLoad(t, target(s), schedule{1_000_000, time.Microsecond}, func(op *gets, _ *scenario.Load) {
 		op.next = func(n int64, _ *Request) bool {
-			if n == 10 { // it is due at 10 us; by now 100,000 are
+			if n == 10 { // this arrival is due at 10 us; after the wait, 100,000 arrivals are due
 				<-time.After(100 * time.Millisecond)
 				cancel()
 				h2test.Await(t, "the end", r.engine.ended.Load)

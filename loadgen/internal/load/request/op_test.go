@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an event that must happen.
 const patience = 30 * time.Second
 
 func target(s *h2test.Server) load.Target {
@@ -23,7 +23,7 @@ func target(s *h2test.Server) load.Target {
 	}
 }
 
-// schedule has as many arrivals, with that gap between them.
+// schedule is a pacer with the given number of arrivals and the given gap between them.
 type schedule struct {
 	arrivals int64
 	gap      time.Duration
@@ -40,7 +40,7 @@ func (s schedule) Due(elapsed time.Duration) int64 {
 	return min(s.arrivals, int64(elapsed/max(s.gap, 1))+1)
 }
 
-// newLoad is a prepared load of a schedule's arrivals.
+// newLoad returns a load of gets with the arrivals of p, in the phase "storm".
 func newLoad(t *testing.T, to load.Target, p arrival.Pacer, change func(*gets, *scenario.Load)) *Requests {
 	t.Helper()
 	op := newGets(to)
@@ -56,8 +56,8 @@ func newLoad(t *testing.T, to load.Target, p arrival.Pacer, change func(*gets, *
 	return r
 }
 
-// start runs the load until stop is called, which waits for its end and gives
-// what it did in the phase "storm".
+// start runs the load until stop is called. stop waits for the end of the load and returns the results of the phase
+// "storm".
 func start(t *testing.T, r *Requests) (stop func() result.Requests) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -94,7 +94,7 @@ func one(r *Requests) result.Requests {
 	return result.Requests{}
 }
 
-// addUp checks what holds of every result.
+// addUp checks that the counts and the times in a result add up.
 func addUp(t *testing.T, r result.Requests) {
 	t.Helper()
 	var ended int64
@@ -117,10 +117,10 @@ func all(t *testing.T, r *Requests, arrivals int64) result.Requests {
 	return stop()
 }
 
-// gets is an operation: GET of one object. Its hooks may be nil.
+// gets is an operation that reads one object. Its hooks data, done and next may be nil.
 type gets struct {
 	template *Template
-	err      error // of making the template; Prepare's
+	err      error // error of NewTemplates, which Prepare returns
 	data     func(status int, p []byte) error
 	done     func(r *Request, o load.Outcome) bool
 	next     func(n int64, r *Request) bool

@@ -53,7 +53,7 @@ func TestUnsentAndTimedOutLate(t *testing.T) {
 		to := target(s.Server)
 		to.Stalls = c.stalls
 		r := newLoad(t, to, schedule{5, 0}, func(_ *gets, l *scenario.Load) {
-			l.MaxInFlight, l.Timeout = 1, scenario.Duration(2*time.Second) // half of it is more than a busy machine holds the test up
+			l.MaxInFlight, l.Timeout = 1, scenario.Duration(2*time.Second) // half of it is longer than a busy machine delays the test
 		})
 		stop := start(t, r)
 		h2test.Await(t, "the timeout", func() bool { return one(r).Outcomes["timeout"] == 1 })
@@ -177,7 +177,7 @@ func TestAnswersAfterTheScheduleAreOverdue(t *testing.T) {
 	}
 }
 
-// A failure that comes late is missing as a failure, and not once more as an overdue response.
+// A failure after the end of the schedule does not count as an overdue response.
 func TestLateFailuresAreNotOverdue(t *testing.T) {
 	var s stats
 	s.came(503, true)

@@ -19,7 +19,7 @@ func TestEndedWatchResumesWithNothingMissed(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, nil)
 	w, _ := flood(t, s, nil, func(*storm) {
-		s.bookmark() // so that each has seen something: an empty watch is a failure
+		s.bookmark() // so that each watch has an event: a short watch without events counts as failed
 		s.end(false)
 		await(t, "all watches again", func() bool { return s.count(&s.watches) == 2*testWatches })
 	})

@@ -20,7 +20,7 @@ const (
 	testWrites  = 60
 )
 
-// someObjects is Objects of ConfigMaps that exist already.
+// someObjects implements Objects for n ConfigMaps that exist already.
 type someObjects struct{ n int }
 
 func (o someObjects) Prepare(context.Context) error { return nil }
@@ -150,8 +150,7 @@ func start(t testing.TB, l load.Load) (stop func()) {
 	return stop
 }
 
-// await waits until the condition holds, and fails the test if it does not for
-// half a minute.
+// await waits until the condition holds. It fails the test after half a minute.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// account is a ledger whose watches are established from version 10.
+// account returns a ledger whose watches were established from version 10, and the statistics of its writes.
 func account(watches int, size int64) (*ledger, *deliveries) {
 	r := newRoster(watches)
 	for i := range watches {
@@ -172,7 +172,7 @@ func TestEachDeliveryIsCountedOnce(t *testing.T) {
 	var readers sync.WaitGroup
 	turns := make([]chan int64, 4)
 	for i := range turns {
-		turns[i] = make(chan int64, 40) // they fall behind the ring
+		turns[i] = make(chan int64, 40) // so long that the readers fall behind the ring
 		readers.Go(func() {
 			for seq := range turns[i] {
 				for watch := i; watch < watches; watch += len(turns) {

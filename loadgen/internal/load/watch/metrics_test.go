@@ -23,7 +23,7 @@ func checkMetrics(t *testing.T, registry *prometheus.Registry, want result.Watch
 	for _, f := range families {
 		m := f.Metric[0]
 		if len(m.Label) != 1 || m.Label[0].GetName() != "load" || m.Label[0].GetValue() != "watches" {
-			continue // the writes'
+			continue // a metric of the load of writes
 		}
 		values[f.GetName()] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 	}

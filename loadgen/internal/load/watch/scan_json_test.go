@@ -49,7 +49,7 @@ func reference(stream []byte) (lines []string, ok bool) {
 		version, _ := metadata["resourceVersion"].(string)
 		e.rv, _ = strconv.ParseUint(version, 10, 64)
 		if e.rv == 1<<64-1 && version != "18446744073709551615" {
-			e.rv = 0 // ParseUint's answer to one that is too large
+			e.rv = 0 // ParseUint returns the maximum for a version that is too large
 		}
 		if len(version) > 20 {
 			e.rv = 0 // leading zeros, which no server writes

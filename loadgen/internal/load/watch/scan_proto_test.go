@@ -114,7 +114,8 @@ func decodeEvent(frame []byte) (*event, error) {
 
 var emptyName = hash(nil)
 
-// protoSeen adds what the reference does not report: whether an empty name was written, and a code outside of a Status.
+// protoSeen is like seen, but leaves out what the reference does not report: that an empty name was written, and a code
+// outside of a Status.
 type protoSeen struct{ seen }
 
 func (s *protoSeen) take(e *event) error {
@@ -211,7 +212,7 @@ func odd(msg []byte, level protoLevel) bool {
 	if level == protoEnvelope {
 		body, ok := bytes.CutPrefix(msg, []byte(protobuf.Envelope))
 		if !ok {
-			return true // one that is replaced by a later one
+			return true // an invalid object, which a later one may replace
 		}
 		msg = body
 	}
@@ -251,7 +252,7 @@ func odd(msg []byte, level protoLevel) bool {
 			}
 		}
 		if level == protoEntry && typ != protowire.BytesType || level == protoMetadata && typ != protowire.BytesType {
-			return true // of a Status' ListMeta, or a map's entry
+			return true // a number in the ListMeta of a Status or in a map entry
 		}
 	}
 	return false

@@ -171,7 +171,7 @@ func TestDoubledEventsAreDuplicates(t *testing.T) {
 func TestSwappedEventsAreReordered(t *testing.T) {
 	t.Parallel()
 	var swapped atomic.Int64
-	var held stubEvent // by watch 1 alone
+	var held stubEvent // an event that is held back from watch 1
 	s := newStub(t, func(s *stub) {
 		s.deliver = func(n int, e stubEvent) []stubEvent {
 			switch {
@@ -206,7 +206,7 @@ func TestForeignEventsKeepTheirOrder(t *testing.T) {
 				return []stubEvent{e, e}
 			case n == 1 && e.kind == "DELETED":
 				return []stubEvent{e, older}
-			case n == 2 && e.kind == "DELETED": // keys that went with one lease
+			case n == 2 && e.kind == "DELETED": // two objects that etcd deleted with one lease
 				other := version(e.rv, nil)
 				other.Name = "other"
 				return []stubEvent{e, {"DELETED", e.rv, other}}

@@ -116,7 +116,7 @@ func TestFaultsOfWatches(t *testing.T) {
 				k := s.IntN(len(events) - 1)
 				i, next := events[k], events[k+1]
 				if kind != result.DoubledEvent && slices.ContainsFunc(w.Entries[i:next], func(e Entry) bool { return e.Kind == Listed }) {
-					continue // what is missing before a list is hidden by it
+					continue // the list hides the fault, because it skips the changes before it
 				}
 				w.Entries = spoil(w.Entries, i, next)
 				if r := Check(&s.h, enough); !slices.Equal(kinds(r.Violations), []string{kind}) {
