@@ -21,13 +21,13 @@ const costLimit = 100_000
 // objectName is the name of the variable that holds the whole object.
 const objectName = "object"
 
-// language returns a CEL environment with the functions that Kubernetes 1.37 adds.
+// language returns the CEL environment of Kubernetes 1.37, which adds functions to standard CEL.
 func language() *cel.Env {
 	return environment.MustBaseEnvSet(version.MajorMinor(1, 37)).NewExpressionsEnv()
 }
 
 // CEL returns the Test for a CEL expression on objects of a resource. In the expression, the variable "object" holds
-// the object. schema may be nil.
+// the object. If schema is nil, the fields in the expression are not checked.
 func CEL(resource, text string, schema Schema) (Test, error) {
 	return objectTest(resource, text, objectName, schema)
 }
@@ -138,7 +138,7 @@ func refused(text, hint string, issues *cel.Issues) error {
 	first := issues.Errors()[0]
 	msg, _, _ := strings.Cut(first.Message, "\n")
 	msg = strings.TrimSuffix(msg, " (in container '')")
-	msg, _, _ = strings.Cut(msg, " expecting {") // all tokens of the grammar
+	msg, _, _ = strings.Cut(msg, " expecting {") // omit the list of all tokens in the grammar
 	switch {
 	case strings.HasPrefix(msg, "Syntax error: token recognition error at: '="):
 		hint = "write == to compare"

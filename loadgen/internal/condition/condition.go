@@ -99,7 +99,8 @@ func (c *Condition) Describe(tallies []Tally) string {
 	return strings.Join(parts, "; ")
 }
 
-// All means all objects as the parameter `enough` of OfObjects. At least one object must exist.
+// All is the value of the parameter `enough` of OfObjects that requires the test to be true for all objects, and at
+// least one object to exist.
 const All = -1
 
 // OfObjects returns the condition that a test is true for at least a given number of objects of a Count. The parameter

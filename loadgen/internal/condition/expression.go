@@ -19,9 +19,9 @@ const setsHint = `write count(pods where status.phase == "Running") >= 950, or a
 //	pods.filter(p, p.status.phase == "Running").size() >= 950 && nodes.all(n, !has(n.spec.unschedulable))
 //
 // Shorter forms are count(RESOURCE where EXPR) and all(RESOURCE where EXPR), in which EXPR uses the fields of an object
-// as variables. The only functions of a list are size, filter with size, all, exists and exists_one, because Tallies
-// suffice to compute them. A test that cannot be evaluated, for example because a field is missing, is false. schema
-// may be nil.
+// as variables. On a list, only size(), filter(...).size(), all, exists and exists_one are allowed, because Tallies
+// suffice to compute them. A test that cannot be evaluated, for example because a field is missing, is false. If schema
+// is nil, the names of resources and fields are not checked.
 func Parse(text string, schema Schema) (*Condition, error) {
 	if len(text) > maxText {
 		return nil, tooLong(text)
@@ -261,7 +261,8 @@ func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string
 }
 
 // count adds a variable for a macro on a set of objects and returns the variable's name, or "" if set is not a set of
-// objects. args holds the two arguments of the macro. If args is nil, the variable counts all objects.
+// objects. args holds the two arguments of the macro. If args is nil, the variable counts all objects. form is the
+// format of the macro's source text, for messages.
 func (x *expression) count(set ast.Expr, args []ast.Expr, info *ast.SourceInfo, form string, kind *cel.Type, of func(Tally) any) (string, error) {
 	base, path := chain(set)
 	if base != nil || strings.HasPrefix(path[0], "set_") {

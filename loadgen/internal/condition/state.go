@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// State is a state that an object reaches at most once.
+// State is a state of an object, such as created or ready. Only the first time that an object reaches it counts.
 type State struct {
 	Text string
 	Kind StateKind
@@ -51,7 +51,7 @@ func namedStates(resource string) map[string]string {
 }
 
 // ParseState parses a state of the objects of a resource. text is a name, such as "created" or "ready", or a test as in
-// Forms. schema may be nil.
+// Forms. If schema is nil, the fields in a test are not checked.
 func ParseState(resource, text string, schema Schema) (State, error) {
 	s := State{Text: text}
 	switch {

@@ -42,7 +42,8 @@ func tooLong(text string) *Error {
 	return fail(fmt.Sprintf("at most %d", maxText), "the expression has %d bytes", len(text))
 }
 
-// ParseTest parses a test for the objects of a resource. Forms shows how a test is written. schema may be nil.
+// ParseTest parses a test for the objects of a resource. Forms shows how a test is written. If schema is nil, the
+// fields in a test are not checked.
 func ParseTest(resource, text string, schema Schema) (Test, error) {
 	if len(text) > maxText {
 		return Test{}, tooLong(text)

@@ -62,7 +62,7 @@ type Follower struct {
 // set is a set of objects to watch, and the state of its watches.
 type set struct {
 	of      condition.Set
-	counts  []condition.Count // what the conditions count in this set
+	counts  []condition.Count // the Counts of all conditions for this set
 	counter *condition.Counter
 	// passages measure the transitions of the objects in the set. endpoints measure transitions of Services. If
 	// endpoints is not empty, the set contains the EndpointSlices of these Services.

@@ -22,7 +22,7 @@ type stub struct {
 	server *httptest.Server
 
 	mu sync.Mutex
-	// lists are the responses to LISTs by path, in order; the last one stays.
+	// lists are the responses to LISTs by path, in order. The last one answers all further LISTs.
 	lists map[string][]answer
 	// core and apps contain the resources of the core group and of apps/v1, by name. The value is true if they are
 	// namespaced.

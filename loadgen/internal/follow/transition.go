@@ -46,8 +46,9 @@ type object struct {
 	done       bool          // whether the object reached To
 }
 
-// passing holds the results of the objects that reached the state From in one phase. began, gone and unmeasured are
-// numbers of objects.
+// passing holds the results of the objects that reached the state From in one phase. began is their number, gone the
+// number of those that were deleted before they reached To. unmeasured is the number of objects that were in From when
+// they were first listed.
 type passing struct {
 	began, gone, unmeasured int64
 	relists                 int64

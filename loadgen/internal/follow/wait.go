@@ -82,7 +82,8 @@ func (f *Follower) Ready(ctx context.Context) error {
 	}
 }
 
-// wake ends the calls of Wait whose conditions are true. The caller holds f.mu.
+// wake ends the calls of Wait whose conditions are true, and the calls of Ready if all objects have been listed. The
+// caller holds f.mu.
 func (f *Follower) wake() {
 	listed := true
 	for _, s := range f.sets {

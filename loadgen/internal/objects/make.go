@@ -31,8 +31,9 @@ const (
 )
 
 // Make creates or applies the objects of a batch, as the action says, in order and a few at a time. It first creates
-// the custom resource definitions and waits until the API server serves them. It fails if an object exists that does
-// not belong to the run. It returns the number of created or applied objects.
+// the custom resource definitions and waits until the API server serves them. It fails if an object that it must create
+// exists, or if a cluster-scoped object that it must apply exists and does not belong to the run. It returns the number
+// of created or applied objects.
 func (a *Objects) Make(ctx context.Context, all *scenario.Objects, x scenario.Action) (int, error) {
 	m := &making{Objects: a, all: all, action: x}
 	if x.OnlyMissing {
@@ -74,8 +75,8 @@ func (m *making) at(i int) (scenario.Object, error) {
 	return o, err
 }
 
-// pass creates or applies either the custom resource definitions or all other objects of the batch. It sends requests at
-// the action's rate, and no request for objects that exist already.
+// pass creates or applies either the custom resource definitions or all other objects of the batch. It sends requests
+// at the action's rate. If the action sets OnlyMissing, it sends none for objects that exist already.
 func (m *making) pass(ctx context.Context, definitions bool) error {
 	missing, err := m.missing(definitions)
 	if err != nil {
@@ -101,7 +102,7 @@ func (m *making) pass(ctx context.Context, definitions bool) error {
 	})
 }
 
-// missing returns the indexes of the missing definitions, or of the other missing objects.
+// missing returns the indexes of the definitions, or of the other objects, without the objects in m.present.
 func (m *making) missing(definitions bool) (all []int, err error) {
 	for i := range m.all.Len() {
 		if isDefinition(m.all.Kinds()[m.all.KindAt(i)]) != definitions {
@@ -176,9 +177,9 @@ func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Cont
 	return err
 }
 
-// Try sends the first object of each kind in a batch to the API server, as a dry run. It returns an error, which is a
-// usage error, only for an object that the API server can never accept. Other errors may only mean that an object
-// depends on something that does not exist yet; Make reports them if they persist.
+// Try sends the first object of each kind in a batch to the API server, as a dry run. It returns a usage error if the
+// API server can never accept such an object. It ignores other refusals, because an object may depend on something that
+// does not exist yet. Make reports them if they persist.
 func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	firsts, err := all.Firsts()
 	if err != nil {
