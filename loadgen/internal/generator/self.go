@@ -149,9 +149,10 @@ func (m *SelfMeter) look() {
 	p.standing.look(n)
 }
 
-// Results returns the resource use and the saturation of the generator so far. Saturated has one line for each limit
-// that the generator exceeded before the first phase. If it exceeded no limit then or in a phase, Saturated has one
-// line for each limit that it exceeded over the whole run. PhaseSaturation returns the lines of a phase.
+// Results returns the resource use and the saturation of the generator so far. The field Saturated has one line for
+// each limit that the generator exceeded before the first phase. If it exceeded no limit before the first phase or in a
+// phase, Saturated has one line for each limit that it exceeded over the whole run. PhaseSaturation returns the lines
+// of a phase.
 func (m *SelfMeter) Results() result.Generator {
 	m.sample()
 	m.mu.Lock()

@@ -23,10 +23,12 @@ const (
 	// the generator starts to process it. Lag is part of the judged latency, so the limit is the same as
 	// MaxSchedulingLag.
 	MaxRequestLag = MaxSchedulingLag
-	// minRequests is the minimum number of requests for a p99 that does not depend on a single request.
+	// minRequests is the minimum number of requests at which a load's lag is judged. With fewer, a single request would
+	// determine the p99.
 	minRequests = 100
-	// minLate is the minimum number of late ticks of the timer, which cover half a second, at which the lag of a
-	// phase is judged. The generator subtracts shorter stalls from the latency of each request instead (package stall).
+	// minLate is the minimum number of ticks later than MaxSchedulingLag at which the lag of a phase is judged. That
+	// many ticks cover half a second. Shorter stalls do not count as saturation, because the external latency of each
+	// request excludes them (package stall).
 	minLate = 50
 	// MaxMemoryShare is the limit for the generator's memory use, as a fraction of the available memory. Above it,
 	// the kernel reclaims pages that are in use, or kills processes.

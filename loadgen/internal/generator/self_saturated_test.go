@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// starved is an environment variable. It makes the test's own process lack CPU time.
+// starved is the environment variable that makes the test binary run as a generator that lacks CPU time.
 const starved = "STORMGLASS_TEST_STARVED"
 
 // A generator that gets almost no CPU time reports that: it has one processor, and another goroutine uses it for over a

@@ -39,7 +39,8 @@ func (h *Histogram) Counts() Counts {
 	return c
 }
 
-// Merged returns a histogram with the sum of all Counts, which must have the same range. It ignores zero Counts.
+// Merged returns a histogram with the sum of all Counts, which must have the same range. It ignores Counts that are
+// zero values.
 func Merged(all ...Counts) (*Histogram, error) {
 	var h *Histogram
 	for _, c := range all {

@@ -121,8 +121,9 @@ func (h *Histogram) Latency() result.Latency {
 // confidence is the confidence level of result.Latency.P99Upper, the upper bound of the p99.
 const confidence = 0.99
 
-// AllowedOver returns the largest number of the n values that may exceed a bound if, with 99% confidence, at most 1% of
-// all values exceed it: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. ok is false if n is too small.
+// AllowedOver returns how many of n measured values may exceed a bound so that they still show, with 99% confidence,
+// that at most 1% of all values exceed the bound: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. ok is false if
+// n is too small.
 func AllowedOver(n int64) (over int64, ok bool) {
 	b := distuv.Binomial{N: float64(n), P: 0.01}
 	// Find the first count that is too high.

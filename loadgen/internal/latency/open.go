@@ -9,8 +9,8 @@ import (
 )
 
 // WithOpen returns the distribution with n additional values that are unknown but longer than all others, such as the
-// durations of open requests. They count as clamped. If a quantile falls on one of them, WithOpen returns the maximum
-// of the known values for it.
+// durations of open requests. They count as clamped. If a quantile falls on one of them, the result contains the
+// maximum of the known values instead.
 func (h *Histogram) WithOpen(n int64) result.Latency {
 	known := h.Latency()
 	all := h.clone()

@@ -24,7 +24,7 @@ func TestRankIsTheCeiling(t *testing.T) {
 	}
 }
 
-// A quantile of this number of values or more leaves out a value.
+// With this number of values, a quantile is not the maximum. With one value less, it is.
 func TestNeedsIsTheLeastNumberThatLeavesOneOut(t *testing.T) {
 	for q, want := range map[float64]int64{0.5: 2, 0.9: 10, 0.95: 20, 0.99: 100, 0.999: 1000, 0.9999: 10000} {
 		if got := Needs(q); got != want || Rank(q, got) == got || Rank(q, got-1) != got-1 {
@@ -36,7 +36,7 @@ func TestNeedsIsTheLeastNumberThatLeavesOneOut(t *testing.T) {
 	}
 }
 
-// At most the fraction of values that a quantile allows exceeds it.
+// At most the fraction 1-q of the values exceeds the q-quantile.
 func TestQuantileLeavesNoMoreThanItsShareAbove(t *testing.T) {
 	for _, n := range []int64{1, 2, 19, 51, 60, 99, 100, 101, 150, 199, 200, 500, 999, 1000} {
 		h := New(time.Minute)

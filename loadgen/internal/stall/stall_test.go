@@ -7,8 +7,8 @@ import (
 
 const tick = 10 * time.Millisecond
 
-// ticks is a meter and the moment that its tests start from, whose first tick is
-// due a tick later.
+// ticks returns a meter for a test. at returns the time d after the start of the test, and tickAt records that the next
+// tick occurred at that time. The first tick is due at 10 ms.
 func ticks() (m *Meter, at func(time.Duration) time.Time, tickAt func(time.Duration)) {
 	m = &Meter{}
 	start := time.Unix(1000, 0)
@@ -77,8 +77,8 @@ func TestCatchingUp(t *testing.T) {
 // A short delay does not hide the long one that it follows.
 func TestDelayWhileCatchingUp(t *testing.T) {
 	m, at, tickAt := ticks()
-	tickAt(520 * time.Millisecond) // due at 10: until 1030
-	tickAt(545 * time.Millisecond) // due at 530
+	tickAt(520 * time.Millisecond) // due at 10 ms, so the generator catches up until 1030 ms
+	tickAt(545 * time.Millisecond) // due at 530 ms
 	if got := m.Late(at(545 * time.Millisecond)); got != 535*time.Millisecond {
 		t.Errorf("late %v, want 535ms", got)
 	}
@@ -96,7 +96,7 @@ func TestNoStallAfterStop(t *testing.T) {
 	}
 }
 
-// What is read after goroutines had to queue may have waited as long as they.
+// Data that is read after goroutines waited to run may have waited as long as the goroutines.
 func TestQueued(t *testing.T) {
 	m, at, tickAt := ticks()
 	m.Queued(time.Second, at(0)) // before the first tick nothing is known

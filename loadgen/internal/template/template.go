@@ -103,7 +103,7 @@ func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]
 // above the 3 MiB per request that an API server accepts.
 const (
 	maxRendered = 16 << 20 // bytes
-	maxRepeated = 4 << 20  // maximum size in bytes of the result of a function that repeats a string
+	maxRepeated = 4 << 20  // maximum number of bytes or elements in the result of a function such as repeat or until
 )
 
 // bounded is a writer that fails after maxRendered bytes.

@@ -18,9 +18,9 @@ func TestRingIsNeverLost(t *testing.T) {
 	}()
 	defer close(rounds)
 	for i := range 5000 {
-		rounds <- struct{}{} // it rings while we fall asleep,
+		rounds <- struct{}{} // the goroutine rings while Wait begins,
 		before := i%2 == 0
-		if before { // or has done so
+		if before { // or has already rung
 			<-rang
 		}
 		start := time.Now()
@@ -36,8 +36,7 @@ func TestRingIsNeverLost(t *testing.T) {
 	}
 }
 
-// Without a ring, the wait is over when it should be, and not before, though a
-// ring was meant for an earlier one.
+// A ring that ended an earlier wait does not end later waits early.
 func TestWakeupIsNotEarly(t *testing.T) {
 	a := New()
 	defer a.Close()
@@ -54,8 +53,7 @@ func TestWakeupIsNotEarly(t *testing.T) {
 	}
 }
 
-// The runtime's timer and the wakeup may be set for the same wait: what is left
-// of the one does not end the next.
+// A timer that Set has started does not end a later Wait early.
 func TestWakeupSetBeside(t *testing.T) {
 	a := New()
 	defer a.Close()
