@@ -63,7 +63,7 @@ func (s *stub) admits(name string, tests ...admission) {
 	}
 }
 
-// The scheduler binds no such pods. The reasons and messages are a kubelet's.
+// A scheduler would not bind these pods to the node. A kubelet gives the same reasons and messages.
 func TestPodThatDoesNotFitIsRejected(t *testing.T) {
 	s, _ := started(t, nil) // 4 CPUs, 8Gi, 10 pods
 	s.update(func() {

@@ -114,7 +114,8 @@ func (f *Fleet) listen(ctx context.Context) (all []net.Listener, err error) {
 	return all, nil
 }
 
-// certify makes a serving certificate for up to addressesPerCertificate nodes. chunk is the index of the certificate.
+// certify makes the serving certificate that addressesPerCertificate nodes share. The first of these nodes has the
+// index chunk*addressesPerCertificate.
 func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error) {
 	first := chunk * addressesPerCertificate
 	some := f.kubelets[first:min(first+addressesPerCertificate, len(f.kubelets))]

@@ -160,7 +160,8 @@ func (c Config) validate() (*plan, error) {
 	for _, e := range metavalidation.ValidateLabels(c.Labels, field.NewPath("labels")) {
 		fail("%v", e)
 	}
-	// A node has twice as many addresses as pods: a pod's replacement may arrive before the node sees the pod's end.
+	// A node has at least twice as many addresses as pods, because a pod's replacement may arrive before the node sees
+	// the pod's end.
 	p.podBits = bits.Len(uint(2*max(pods, 1) - 1))
 	if room := 1 << max(0, podNetworkBits-p.podBits); s.Count > room {
 		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)

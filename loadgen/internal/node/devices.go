@@ -25,8 +25,8 @@ const (
 )
 
 // publishDevices creates the node's ResourceSlice, as the kubelet plugin of a DRA driver does
-// (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until `wiped` is closed: then the slices from
-// before the kubelet's restart are deleted. On a node without devices it does nothing.
+// (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until `wiped` is closed, which means that the
+// slices from before the kubelet's restart have been deleted. On a node without devices it does nothing.
 func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped <-chan struct{}) error {
 	count := k.plan.poolOf(k.index).Devices
 	if count == 0 {
@@ -102,7 +102,7 @@ func (k *kubelet) readClaims(ctx context.Context, pod *corev1.Pod) error {
 		if err != nil {
 			return err
 		}
-		if name == nil { // the pod needs no claim here
+		if name == nil { // this entry needs no ResourceClaim
 			continue
 		}
 		claim, err := k.readClaim(ctx, pod.Namespace, *name)

@@ -135,7 +135,8 @@ func TestRequestsOfAClaim(t *testing.T) {
 	}
 }
 
-// TestPodAwaitsItsClaim: a pod that may not use its claim waits, reports the reason, and starts at a later look.
+// TestPodAwaitsItsClaim: a pod that may not use its claim waits, reports the reason, and starts after a later read of
+// the claim.
 func TestPodAwaitsItsClaim(t *testing.T) {
 	for _, c := range []struct {
 		name  string

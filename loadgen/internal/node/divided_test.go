@@ -150,7 +150,7 @@ func TestPartsAreTheOneFleet(t *testing.T) {
 	}
 }
 
-// An undivided fleet is hit by the faults that hit a divided fleet.
+// The faults of an undivided fleet hit the same nodes as in a divided fleet.
 func TestWholeFleetIsHitAsItsParts(t *testing.T) {
 	whole := newStub(t).fleet(31, func(c *Config) { c.Seed = 42 })
 	parts := newDivided(t, 3, func(c *Config) { c.Spec.Later = 0 })

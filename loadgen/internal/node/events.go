@@ -23,7 +23,8 @@ const (
 
 type containerEvent struct{ container, field, reason, message string }
 
-// startEvents returns the Events Pulled, Created and Started for each container of a pod.
+// startEvents returns the Events Pulled, Created and Started for each container of a pod. pulled[i] is true if the
+// image of container i was not on the node and was pulled.
 func startEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
 	var out []containerEvent
 	eachContainer(pod, func(i int, c *corev1.Container, field string) {
@@ -143,8 +144,8 @@ func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time
 // defaultEvents is the path of the Events in namespace default, which has the Events about Nodes.
 const defaultEvents = "/api/v1/namespaces/default/events"
 
-// announceNode posts an Event about the Node. If times is above 1, it then increments the Event's count until the count
-// is `times`: a kubelet reports some Events several times.
+// announceNode posts an Event about the Node. It then increments the Event's count until the count is `times`, because
+// a kubelet reports some Events several times.
 func (k *kubelet) announceNode(life *life, kind, reason, message string, times int) {
 	k.announce(life, k.link, "kubelet", kind, reason, message, times)
 }
@@ -169,7 +170,7 @@ func (k *kubelet) announce(life *life, by *link, component, kind, reason, messag
 }
 
 // postEvents posts Events in parallel and returns when all requests have ended. If an Event gets no response, it posts
-// the Event again later.
+// the Event again after eventSleep. try is the number of this attempt; after attempt eventTries it gives up.
 func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try int) {
 	var all sync.WaitGroup
 	all.Add(len(bodies))

@@ -15,8 +15,8 @@ import (
 type Fault struct {
 	// Kind is one of the following kinds of package control:
 	//
-	//   - NodeFailure: nodes that are up stop immediately: they send nothing more and reset their connections (not with
-	//     fidelity "shared")
+	//   - NodeFailure: nodes that are up stop immediately. They send nothing more and, unless the fidelity is "shared",
+	//     reset their connections
 	//   - InstancesVanish: like NodeFailure; the cloud also loses the nodes' instances
 	//   - NodeShutdown: nodes that are up shut down gracefully, like a kubelet with shutdownGracePeriod: the node
 	//     reports Ready=False, ends its pods with phase Failed, rejects new pods, and continues its heartbeats. When it
@@ -31,8 +31,8 @@ type Fault struct {
 	//     that are down come back as restarted kubelets: each registers again, however long that takes, reports Ready
 	//     and reads its pods; nodes that the API server refuses are logged
 	Kind string `json:"kind"`
-	// Fraction, above 0, says how many of the present nodes the fault hits. Begin rounds this number to the nearest
-	// integer. If fewer nodes are eligible (see Able), the fault hits all eligible nodes.
+	// Fraction is the fraction of the present nodes that the fault hits; it must be above 0. Begin rounds the number of
+	// nodes to the nearest integer. If fewer nodes are eligible (see Able), the fault hits all eligible nodes.
 	Fraction float64 `json:"fraction,omitempty"`
 	// Delay is the delay of a SlowKubelet. With 0, a SlowKubelet hits no node.
 	Delay time.Duration `json:"delay,omitempty"`

@@ -44,7 +44,7 @@ type Fleet struct {
 	listFirst    atomic.Bool // the server has no WatchList
 	registered   atomic.Int64
 	unmounted    atomic.Int64 // number of pods whose volumes were unmounted
-	readySeconds atomic.Int64 // nanoseconds
+	readySeconds atomic.Int64 // duration of Start in nanoseconds; 0 until Start has succeeded
 	unrotated    atomic.Bool  // the last renewal of a client certificate failed
 
 	mu         sync.Mutex

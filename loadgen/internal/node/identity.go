@@ -79,7 +79,8 @@ func (o *once) get(ctx context.Context) (*rest.Config, error) {
 // certLife is the maximum lifetime of a certificate.
 const certLife = 7 * 24 * time.Hour
 
-// clockSkew is how late the API server's clock may be. A new certificate is valid from clockSkew before now.
+// clockSkew is how far the API server's clock may be behind this machine's clock. A new certificate is valid from
+// clockSkew before now.
 const clockSkew = 5 * time.Minute
 
 type signer struct {

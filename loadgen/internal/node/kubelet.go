@@ -53,7 +53,7 @@ type kubelet struct {
 	objects   map[objectRef]*objectWatch
 	ips       addresses
 	images    images
-	listing   uint32
+	listing   uint32        // number of the newest list of pods
 	reports   int           // number of pending status reports of a shutdown
 	isolated  chan struct{} // nil while the kubelet API is reachable; closed when it is reachable again
 	pressures map[corev1.NodeConditionType]*pressure

@@ -28,7 +28,7 @@ const (
 	lifeRejected        = "rejected"
 )
 
-// never is the limit from which a duration in a PodLife counts as unlimited.
+// A duration of at least `never` in a PodLife counts as unlimited.
 const never = 24 * time.Hour
 
 // killed is the exit code of a container that SIGKILL ended.

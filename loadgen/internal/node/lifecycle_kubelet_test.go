@@ -86,7 +86,7 @@ func TestStatusesOfAKubelet(t *testing.T) {
 	}
 }
 
-// A pod that is deleted before its containers ran failed, with or without a life.
+// A pod that is deleted before its containers ran gets the phase Failed, with or without a PodLife.
 func TestPodIsDeletedBeforeItStarts(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	for _, test := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// probe reports that containers have started. Then it reports the success of those startup and readiness probes that
-// succeed immediately.
+// probe reports that the containers with the indexes `which` have started. Then it reports the success of those startup
+// and readiness probes that succeed immediately.
 func (l *lifecycle) probe(which []int) {
 	any := func(f func(*containerState) bool) bool {
 		return slices.ContainsFunc(which, func(i int) bool {
@@ -93,8 +93,9 @@ func (l *lifecycle) armReadiness(i int) {
 	}
 }
 
-// failProbe makes a probe fail failureThreshold times, once per period, and then calls the function `then`. The last
-// failure comes at the time `after`. If probe is nil, or the nodes post no Events, failProbe simulates only the last.
+// failProbe makes a probe of container i fail failureThreshold times, once per period, and then calls the function
+// `then`. The last failure comes `after` from now. If probe is nil, or the nodes post no Events, failProbe simulates
+// only the last failure.
 func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.Duration, then func()) {
 	before, period := 0, time.Duration(0)
 	if probe != nil && l.k.plan.postsEvents() {
@@ -132,8 +133,8 @@ func periodOf(probe *corev1.Probe) time.Duration {
 	return time.Duration(max(1, probe.PeriodSeconds)) * time.Second
 }
 
-// unhealthy posts the Event of one failed probe: of the liveness probe if key is failsLiveness, and otherwise of the
-// readiness probe.
+// unhealthy posts the Event for one failure of a probe of container i. The probe is the liveness probe if key is
+// failsLiveness, and otherwise the readiness probe.
 func (l *lifecycle) unhealthy(i int, key stage) {
 	kind := "Readiness"
 	if key == failsLiveness {

@@ -23,7 +23,7 @@ func TestLifeGoesOnAfterANodesRecovery(t *testing.T) {
 	l.awaitPod("web", "Running, ready, running x2 after Error(1)")
 }
 
-// A pod that is taken over Ready, and then made not Ready by the node lifecycle controller, is corrected.
+// If the node lifecycle controller makes an adopted pod not Ready, the kubelet makes the pod Ready again.
 func TestAdoptedPodIsRepaired(t *testing.T) {
 	l := startLiving(t, Lean, crashing(time.Hour))
 	l.bind("sg-0", "web", nil)

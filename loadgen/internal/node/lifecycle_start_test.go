@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A kubelet looks at the pod a second after an attempt, and then every 10 to 15 s. Each look reports the attempt before
-// it.
+// A kubelet syncs the pod a second after the first attempt, and then every 10 to 15 s. Each sync reports the previous
+// attempt.
 func TestImageThatCannotBePulled(t *testing.T) {
 	const look = 15 * time.Second
 	life := scenario.PodLife{Name: "unpullable", ImagePullErrorFor: fixed(40 * time.Second)}
@@ -141,7 +141,7 @@ func TestProbesFail(t *testing.T) {
 	}
 }
 
-// The pod's own probes fail up to their threshold, one period apart; the life names the last failure.
+// The pod's own probes fail up to their threshold, one period apart. The PodLife says when the last failure comes.
 func TestProbesFailUpToTheirThreshold(t *testing.T) {
 	const period = 2 * time.Second
 	probe := &corev1.Probe{PeriodSeconds: 2, FailureThreshold: 3}

@@ -199,7 +199,7 @@ type exchange struct {
 	over   atomic.Bool
 	stream atomic.Pointer[h2conn.Stream]
 	ctx    context.Context
-	unhook func() bool // prevents that the end of ctx calls cancel
+	unhook func() bool // stops the end of ctx from calling cancel
 	header h2conn.Header
 	body   []byte
 }

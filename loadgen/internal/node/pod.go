@@ -31,8 +31,8 @@ const (
 	// unmountMin and unmountMax bound the time from the end of a pod's containers until the kubelet unmounts its
 	// volumes, as measured on a real kubelet.
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// Of rereadEvery pods that end, a node reads one once more. A real kubelet reads a pod again if it sends the last
-	// two updates of the pod's status separately. That is rare: 0 to 0.4 additional reads per pod were measured.
+	// The nodes read one in rereadEvery ended pods once more. A real kubelet reads an ended pod again if it sends the
+	// last two updates of the pod's status separately: 0 to 0.4 additional reads per pod were measured.
 	rereadEvery = 5
 )
 

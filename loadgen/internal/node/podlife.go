@@ -11,7 +11,8 @@ import (
 )
 
 // exitAfter and exitCode are annotations that make a pod's containers end by themselves: exitAfter is how long each
-// runs, such as "3s", and exitCode its exit code, 0 by default. They take precedence over the pod's PodLife.
+// container runs, such as "3s", and exitCode its exit code. They take precedence over the pod's PodLife. Without
+// exitCode, the exit code of the PodLife applies. Without a PodLife, it is 0. exitCode has no effect without exitAfter.
 const (
 	exitAfter = "stormglass.dev/exit-after"
 	exitCode  = "stormglass.dev/exit-code"

@@ -18,8 +18,8 @@ import (
 // certificateLife is the lifetime of the certificates in these tests.
 const certificateLife = 10 * time.Minute
 
-// shortLived signs certificates that end certificateLife after the clock's time. It refuses the second request and the
-// following ones up to the number refuse.
+// shortLived signs certificates that end certificateLife after the clock's time. It refuses the requests from the
+// second one up to the one with the number `refuse`.
 type shortLived struct {
 	*signer
 	clock  fakeClock

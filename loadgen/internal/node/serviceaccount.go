@@ -152,8 +152,9 @@ func (s *ServiceAccounts) keep(name string, t *accountToken, life time.Duration)
 // TokenRetry is the pause between a failed renewal of a token and the next attempt.
 const TokenRetry = 5 * time.Second
 
-// RequestToken requests a token of a ServiceAccount. life is the requested lifetime; the grant may be less or more. It
-// returns the time after which to renew the token: 80% of its lifetime, as in a kubelet, or TokenRetry after an error.
+// RequestToken requests a token of a ServiceAccount. life is the requested lifetime; the API server may grant a shorter
+// or longer one. It returns the time after which to renew the token: 80% of its lifetime, as in a kubelet, or
+// TokenRetry after an error.
 func RequestToken(ctx context.Context, client kubernetes.Interface, namespace, account string, life time.Duration) (token string, renewAfter time.Duration, err error) {
 	asked := time.Now()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(life.Seconds()))}}
