@@ -23,7 +23,7 @@ import (
 // ends, the kernel kills all other processes in them and removes their mounts.
 type namespaces struct {
 	first *exec.Cmd
-	alive io.Closer   // input of the first process, which exits when this closes, even if this program is killed
+	alive io.Closer   // input of the first process. If it closes, also because this program is killed, the process exits
 	calls chan func() // functions that a thread in the namespaces calls
 }
 

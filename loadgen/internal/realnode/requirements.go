@@ -10,8 +10,8 @@ import (
 // pluginDirs are the directories in which distributions install CNI plugins.
 var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// Lacks returns a line for each requirement of a real node that this machine does not meet. programs are required
-// programs. plugins is the directory of the CNI plugins.
+// Lacks returns a line for each requirement of a real node that this machine does not meet. programs are further
+// programs that must be on PATH. plugins is the directory of the CNI plugins.
 func Lacks(programs ...string) (missing []string, plugins string) {
 	need := func(ok bool, format string, args ...any) {
 		if !ok {

@@ -145,7 +145,7 @@ func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64
 	return nil
 }
 
-// roots maps the kinds of objects that actions write to the API paths of their groups.
+// roots holds the API path of the group of each kind that actions write.
 var roots = map[string]string{
 	"service": "/api/v1", "deployment": "/apis/apps/v1", "statefulset": "/apis/apps/v1", "daemonset": "/apis/apps/v1",
 	"job": "/apis/batch/v1", "cronjob": "/apis/batch/v1", autoscalerKind: "/apis/autoscaling/v2",

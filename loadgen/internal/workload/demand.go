@@ -21,8 +21,8 @@ type demand struct {
 	at      time.Time
 }
 
-// count adds the CPU time that each pod has used up to now. After that, pods is the number of pods that share the
-// demand.
+// count adds the CPU time that each pod has used up to now. From now on, the number of pods that share the demand is
+// `pods`.
 func (d *demand) count(now time.Time, pods int64) {
 	if !d.at.IsZero() {
 		d.seconds += d.each * max(0, now.Sub(d.at).Seconds())
@@ -89,8 +89,9 @@ func (w *Workload) autoscaler(ctx context.Context, a scenario.Action) error {
 	return err
 }
 
-// demanded records how many pods the autoscaler of a Deployment, if any, needs for a new demand. If it needs more pods,
-// demanded begins a rollout, which is over when the autoscaler has enough Ready pods.
+// demanded records how many pods an autoscaled Deployment needs for a new demand. If these are more than its current
+// replicas, demanded begins a rollout, which is over when enough pods are Ready. For a Deployment without an autoscaler
+// it does nothing.
 func (t *tracker) demanded(name, cpu string, at time.Time) {
 	d := t.of(name)
 	if d.deploy == nil || !d.deploy.Autoscales() {

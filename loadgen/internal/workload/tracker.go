@@ -32,8 +32,8 @@ type tracker struct {
 	stalled func(time.Time) time.Duration
 }
 
-// deployment is a workload of any kind: the requested state, the reported status, and the state of its pods. Pods on failed
-// nodes do not count.
+// deployment is a workload of any kind: the requested state, the reported status, and the state of its pods. Pods on
+// failed nodes count only in `stuck`.
 type deployment struct {
 	replicas   int64 // requested replicas; for a Job, and each Job of a CronJob, the completions
 	revision   string
@@ -197,7 +197,7 @@ func (t *tracker) saw(o object, at time.Time, listed bool) {
 		n.ready = o.ready
 	case deploymentKind, statefulSetKind, daemonSetKind, cronJobKind:
 		if o.deployment == "" {
-			return // the pod has the run's label, but no deploy action created it
+			return // the object has the run's label, but no deploy action created it
 		}
 		d := t.of(o.name)
 		d.exists, d.status = true, o

@@ -39,7 +39,8 @@ type Options struct {
 	DeviceClass string
 	// Registerer registers the metrics; nil means no metrics.
 	Registerer prometheus.Registerer
-	// Retry is the wait after the first failed list or watch. It doubles with each failure, up to 5 s. Zero means 100 ms.
+	// Retry is the wait after the first failure of a list, a watch or another request. It doubles with each failure, up
+	// to 5 s. Zero means 100 ms.
 	Retry time.Duration
 	// Stalls measures how long the generator was stalled. Nil means that this is unknown.
 	Stalls *stall.Meter
@@ -191,7 +192,7 @@ func ask[T any](w *Workload, f func(*tracker) T) T {
 	return f(w.tracker)
 }
 
-// Synced reports whether the first list of every kind has arrived.
+// Synced reports whether the first list of every watched kind, except namespaces, has arrived.
 func (w *Workload) Synced() bool {
 	return ask(w, func(*tracker) bool {
 		for k := range w.followed() {

@@ -1,5 +1,5 @@
-// Container is the program in the images of all containers of real nodes. It runs until a signal or for a given time,
-// answers probes, and allocates memory.
+// Container is the program that all containers on real nodes run. It runs until a signal or for a given time, answers
+// probes, and allocates memory.
 package main
 
 import (
