@@ -221,8 +221,8 @@ func TestMappingsAreChecked(t *testing.T) {
 	}
 }
 
-// Exits are in the timeline: without it they are unknown, and a truncated one has
-// only some of them.
+// The timeline contains the exits of processes. Without a timeline they are unknown, and a truncated timeline has only
+// some of them.
 func TestNoPassWithoutATimeline(t *testing.T) {
 	dir := judgedDir(t)
 	forget(t, dir) // otherwise a digest shows it

@@ -228,5 +228,3 @@ func forget(t testing.TB, dir string) {
 		delete(run, "digest")
 	})
 }
-
-// change rewrites a file of JSON.

@@ -241,7 +241,8 @@ type Criteria struct {
 	HTML io.Writer
 }
 
-// By calls Criteria.Judge.
+// By judges the run in dir by the gates and rules in files, as Criteria.Judge does. noDataAllowed is
+// Criteria.AllowNoData.
 func By(ctx context.Context, dir string, files []string, noDataAllowed ...string) (result.Result, error) {
 	return Criteria{Files: files, AllowNoData: noDataAllowed}.Judge(ctx, dir)
 }

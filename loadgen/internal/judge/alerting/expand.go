@@ -7,7 +7,8 @@ import (
 	"text/template/parse"
 )
 
-// maxTemplate is the maximum size of a template in bytes. It limits the text that one call of a function can write.
+// maxTemplate is the maximum size of a template that is expanded, in bytes. It limits the text that one call of a
+// function can write.
 const maxTemplate = 2 << 10
 
 // cheap returns a template that is cheap to expand: text itself or, if expanding text may be expensive, a template that
@@ -36,7 +37,7 @@ func cheapAll(texts map[string]string) map[string]string {
 }
 
 // cheapNodes reports whether the nodes contain no loops, and each action calls at most one function that can lengthen
-// text. The value of a {{with}} must call no such function, because nested ones would multiply the length.
+// text. The value of a {{with}} must call no such function, because nested {{with}} actions would multiply the length.
 func cheapNodes(nodes []parse.Node) bool {
 	lists := func(b *parse.BranchNode, calls int) bool {
 		return lengthening(b.Pipe) <= calls && cheapNodes(b.List.Nodes) && (b.ElseList == nil || cheapNodes(b.ElseList.Nodes))

@@ -123,9 +123,9 @@ func matching(m *labels.Matcher, values []string) (*labels.Matcher, error) {
 	return labels.NewMatcher(m.Type, m.Name, strings.Join(patterns, "|"))
 }
 
-// Derive maps jobs that the rules select but the recorder did not scrape. It maps such a job if exactly one other job
-// has its metrics, and the rules do not select that one. `notes` describes these mappings, and the jobs that Derive
-// could not map. `given` are the mappings already applied.
+// Derive maps jobs that the rules select but the recorder did not scrape. It maps such a job to a scraped job if only
+// this scraped job has the metrics, and the rules do not select it. `notes` describes these mappings, and the jobs that
+// Derive could not map. `given` are the mappings already applied.
 func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping) (derived []Mapping, notes []string, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// A job is mapped only if the recording leaves no choice.
+// A job is mapped only if exactly one recorded job can be meant.
 func TestDerive(t *testing.T) {
 	l := archivetest.New(t, scrape.Options{}, "etcd-0", "kube-apiserver-0", "kube-scheduler-0")
 	l.Parts["etcd-0"].Add("etcd_server_has_leader", 1)

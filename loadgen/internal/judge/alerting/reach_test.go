@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The reach of an alert depends on everything that it reads: the slowest record and the smallest
-// offset count.
+// The reach of an alert contains the longest evaluation interval and the smallest offset of everything that the alert
+// reads.
 func TestReach(t *testing.T) {
 	s := mustParse(t, `
 groups:

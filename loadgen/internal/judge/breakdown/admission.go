@@ -22,8 +22,8 @@ func fixedSchemas() []string {
 	}
 }
 
-// outside holds the times of a call that the API server's SLI duration excludes (endpoints/metrics, MonitorRequest):
-// waits in priority and fairness, and webhooks. Times are means per request, in seconds.
+// outside holds the parts of a call's duration that the API server's SLI duration excludes (endpoints/metrics,
+// MonitorRequest): waits in priority and fairness, and webhooks. Times are means per request, in seconds.
 type outside struct {
 	seconds, resolution float64 // values of seconds below resolution are noise
 	fairness, webhooks  bounds
@@ -191,7 +191,8 @@ func (w window) stored(o call, operation string) float64 {
 const noticeableShare = 0.01
 
 // smallShare is a fraction of the client's mean latency. If the time in plugins and policies is uncertain by at most
-// this fraction, admission reports the mean over all resources. The metrics do not name the resource.
+// this fraction, admission reports the mean over all resources, because the metrics do not name the resource. If it is
+// more uncertain, admission reports the lower bound.
 const smallShare = 0.10
 
 // queues adds to a row a part for priority and fairness, and a part for admission. Time that may belong to either of

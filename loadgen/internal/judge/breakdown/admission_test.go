@@ -132,8 +132,8 @@ func TestWebhooksWithOtherClients(t *testing.T) {
 	}
 }
 
-// If other clients wait in our queue and webhooks also handle their requests, the metrics cannot separate the
-// two: one part has both.
+// If other clients wait in our queue and webhooks also handle their requests, the metrics cannot separate waits from
+// webhooks, so one part contains both.
 func TestAdmissionOrFairness(t *testing.T) {
 	l := newLab(t)
 	p := l.phase("p", func() {
@@ -157,7 +157,8 @@ func TestAdmissionOrFairness(t *testing.T) {
 	}
 }
 
-// A scrape between the two histograms of a request adds no time in queues, and no negative time.
+// A scrape can come when a request is counted in only one of the two histograms. This adds neither time in queues nor
+// negative time.
 func TestScrapeBetweenTwoHistograms(t *testing.T) {
 	for name, c := range map[string]struct{ late, early float64 }{"SLI late": {0, 5}, "SLI early": {5, 0}} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func newLab(t *testing.T) *lab {
 	return &lab{l, t, l.Parts["kube-apiserver-0"]}
 }
 
-// observe adds n observations of seconds each to a histogram.
+// observe adds n observations of the value `seconds` to a histogram.
 func (l *lab) observe(family, labels string, n, seconds float64) {
 	l.api.Observe(family, labels, nil, seconds, n)
 }
@@ -54,8 +54,7 @@ func (l *lab) split(audit *auditsummary.Audit, phases ...result.Phase) []result.
 	return rows
 }
 
-// addsUp checks that the parts and the unexplained add up to the client's mean, to the
-// last digit of a float64 of that size.
+// addsUp checks that the parts and the unexplained time add up to the client's mean, to the last digit of a float64.
 func addsUp(t *testing.T, r result.Breakdown) {
 	t.Helper()
 	sum := r.Unexplained
@@ -78,15 +77,15 @@ func load(name, verb, resource string, n int64, lag, connect, service float64) r
 	}
 }
 
-// handle adds the server's observations of n requests that took ms each, including waited
-// in fairness.
+// handle adds the server's observations of n requests. Each took `ms` milliseconds. This includes `waited` milliseconds
+// in priority and fairness.
 func (l *lab) handle(verb, group, resource, scope string, n, ms, waited float64) {
 	labels := fmt.Sprintf(`verb="%s",group="%s",version="v1",resource="%s",subresource="",scope="%s",component="apiserver"`, verb, group, resource, scope)
 	l.observe(famRequest, labels+`,dry_run=""`, n, ms/1e3)
 	l.observe(famSLI, labels, n, (ms-waited)/1e3)
 }
 
-// expect compares parts, given as "name ms". The last one is the unexplained.
+// expect compares parts, given as "name ms". The last one is the unexplained time.
 func expect(t *testing.T, r result.Breakdown, want ...string) {
 	t.Helper()
 	var got []string

@@ -191,8 +191,8 @@ type user struct {
 // (registry/generic/registry/store.go, storage/etcd3/store.go). A DELETE reads the object once. A GET reads it once,
 // unless it names a resourceVersion. An update reads only for a retry. An apply or an update may create the object. A
 // graceful delete is an update. The deletion of a collection is a list, then a read and a delete of each object.
-// perCollection is the number of objects that this deletes, or 0 if it deletes none immediately. usersOf omits
-// operations that only count objects.
+// perCollection is the number of objects that each deletion of a collection deletes, or 0 if it deletes none
+// immediately. usersOf omits operations that only count objects.
 func usersOf(operation string, perCollection float64) []user {
 	updates, lists := user{verbs: []string{"PUT", "PATCH", "APPLY"}}, user{verbs: []string{"LIST", deleteCollection}}
 	by := func(verb string, most float64) user { return user{[]string{verb}, most} }
@@ -208,8 +208,8 @@ func usersOf(operation string, perCollection float64) []user {
 }
 
 // shares distributes n etcd calls of an operation among the verbs that can make them. It returns the calls per request
-// of each verb. requests returns the number of requests of a verb for the resource. Verbs in the same user get the same
-// number of calls per request.
+// of each verb. requests returns the number of requests of a verb for the resource. For perCollection see usersOf.
+// Verbs in the same user get the same number of calls per request.
 func shares(operation string, n, perCollection float64, requests func(verb string) float64) map[string]float64 {
 	given := map[string]float64{}
 	for _, u := range usersOf(operation, perCollection) {

@@ -68,8 +68,8 @@ func splitPhase(p result.Phase, s server, audit *auditsummary.Audit) []result.Br
 
 type row struct{ result.Breakdown }
 
-// part adds a part to the row. If its time is negative, the measurements contradict each other, and part adds 0 and a
-// warning.
+// part adds a part to the row. `of` says over which requests its mean was computed (ofOurs and the following
+// constants). If its time is negative, the measurements contradict each other, and part adds 0 and a warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6
 	if seconds < noticeable {

@@ -119,8 +119,7 @@ func TestMissingSplitIsExplained(t *testing.T) {
 	warns(t, rows[0], "not split: there is no archive of metrics")
 }
 
-// A restart by a fault is not excused, because its counts are lost. The result names the
-// fault.
+// A restart by a fault is not excused, because the counts of the ended process are lost. The result names the fault.
 func TestRestartNamesItsFault(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 100, 1, 2, 12)
 	for name, c := range map[string]struct {

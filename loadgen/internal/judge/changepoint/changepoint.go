@@ -102,9 +102,9 @@ func welch(a, b []float64) (meanA, meanB, p float64) {
 }
 
 // bump returns the ends of the part of values[from:to] that differs most from the values on both sides of it, or nil if
-// it does not differ significantly. A single split does not find a change that ends soon: its parts have similar means.
-// The test is circular binary segmentation (Olshen and others, 2004), with Bonferroni's correction of the p-value for the
-// number of parts.
+// it does not differ significantly. A single split does not find a change that ends soon, because the values on both
+// sides of the split have similar means. The test is circular binary segmentation (Olshen and others, 2004), with
+// Bonferroni's correction of the p-value for the number of compared parts.
 func (o Options) bump(values []float64, from, to int) []int {
 	n := to - from
 	if n < 3*least {

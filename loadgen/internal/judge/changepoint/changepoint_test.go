@@ -63,7 +63,7 @@ func TestTemporaryChange(t *testing.T) {
 	}
 }
 
-// A spike is a single value far from its neighbours. The values of a lasting change are no spikes.
+// A spike is a single value far from its neighbours. The values after a lasting change are no spikes.
 func TestSpikes(t *testing.T) {
 	values := []float64{10, 11, 10, 30, 10, 11, 10, 20, 21, 20, 20, 21, 5, 20}
 	if got := changepoint.Spikes(values); !slices.Equal(got, []int{3, 12}) {
@@ -74,7 +74,7 @@ func TestSpikes(t *testing.T) {
 	}
 }
 
-// TestFalseAlarms: of 200 histories without a change hardly one has any.
+// TestFalseAlarms: in almost all of 200 histories without a change, none is found.
 func TestFalseAlarms(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 2))

@@ -37,8 +37,8 @@ type Options struct {
 	// Calm is the time without the problem, with which Diagnose compares. Zero means the first quarter of the data, but
 	// at most a minute.
 	Calm result.Span
-	// CalmByDefault means that the user did not choose Calm. If true, Diagnose shortens the comparison period so that it
-	// contains no sign of a cause.
+	// CalmByDefault means that Calm is a default that the user did not choose. As for a zero Calm, Diagnose shortens
+	// the comparison period so that it contains no sign of a cause.
 	CalmByDefault bool
 	// Under is the time to diagnose. Zero means all the time after Calm.
 	Under result.Span

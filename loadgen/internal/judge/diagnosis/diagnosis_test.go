@@ -17,7 +17,8 @@ const step = 5 * time.Second
 
 var begin = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 
-// moves is a signal of a component that has one value, and another one between two scrapes.
+// moves is a signal of a component. Its value is `under` from scrape `from` to the scrape before `to`, and about `calm`
+// at other times.
 type moves struct {
 	signal, component string
 	calm, under       float64
@@ -314,7 +315,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// The default calm hour ends before a lasting outage, and includes one that is over.
+// The default comparison period, an hour, ends before an outage that lasts, and includes an outage that is over.
 func TestOutageInTheCalmHour(t *testing.T) {
 	const minute = int(time.Minute / step)
 	for name, c := range map[string]struct {
@@ -343,7 +344,7 @@ func TestNewMemberIsNoDeviation(t *testing.T) {
 	}
 }
 
-// A signal that was recorded only in the comparison period is lacked, and is not listed as calm.
+// A signal that was recorded only in the comparison period counts as missing, and not as unchanged.
 func TestRecordedInTheCalmTimeOnly(t *testing.T) {
 	p := scraped{plane{{"cpu", "kube-apiserver-1", 0.05, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"webhook", "review", 0.002, 0.3, 20, 30}}, leaves}
 	o := Options{From: begin, To: begin.Add(60 * step), Step: step, Calm: result.Span{From: begin, To: begin.Add(14 * step)}, Under: result.Span{From: begin.Add(16 * step), To: begin.Add(60 * step)}}
@@ -400,8 +401,8 @@ func from(then time.Time) func(string, time.Time) bool {
 	return func(_ string, at time.Time) bool { return !at.Before(then) }
 }
 
-// The calm hour begins with its data, and after a disturbance in it that is over. A state that never changed is
-// reported as standing.
+// The default comparison period begins with the first data, or after a disturbance in it that is over. A state that
+// never changed is reported as standing.
 func TestCalmHourOfWhatThereIs(t *testing.T) {
 	const minute = int(time.Minute / step)
 	calm := CalmBefore(begin.Add(time.Hour))
@@ -531,8 +532,8 @@ func TestStarvationIsSubtracted(t *testing.T) {
 	}
 }
 
-// TestBurstsOfCalls: a webhook that is called in bursts has no latency between the bursts. A short gap is not a calm
-// value.
+// TestBurstsOfCalls: a webhook that is called in bursts has no latency between the bursts. A short gap does not count
+// as a value without deviation.
 func TestBurstsOfCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		slow []int // evaluations that see slow calls: a burst shows in two

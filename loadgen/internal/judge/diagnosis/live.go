@@ -19,7 +19,8 @@ const (
 )
 
 // Live chooses the time ranges of repeated diagnoses of a running cluster: the comparison period and the diagnosed
-// time. While a disturbance lasts, Live keeps the comparison period before it, and so never compares it with itself.
+// time. While a disturbance lasts, Live keeps the comparison period from before the disturbance, so that no diagnosis
+// compares the disturbance with itself.
 type Live struct {
 	Since time.Time     // start of the recorded data; zero means no limit
 	Step  time.Duration // the scrape interval

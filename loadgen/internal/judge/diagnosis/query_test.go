@@ -331,7 +331,7 @@ eval instant at 100s `+s.query(window)+`
 `)
 }
 
-// Round trips are used instead of etcd's own time only if that is not exposed.
+// Round trips are used instead of etcd's own time only if etcd does not expose its own time.
 func TestRoundTripsBeforeEtcdTellsItsTime(t *testing.T) {
 	s := known.signal("peer-slow")
 	evaluate(t, `
@@ -379,8 +379,9 @@ eval instant at 200s `+s.query(window)+`
 `)
 }
 
-// A slow link delays all requests, a busy machine some, and a slow disk only writes. So only the fastest tenth counts:
-// the smaller of reads and of the time by which writes exceed etcd's own time.
+// A slow link delays all requests, a busy machine some, and a slow disk only writes. So only the fastest tenth of the
+// requests counts. The signal is the smaller of two times: the time of these reads, and the time by which these writes
+// exceed etcd's own time.
 func TestLinksAreSeenInTheFastestWrites(t *testing.T) {
 	const buckets = `
 load 5s
@@ -502,8 +503,8 @@ eval range from 65s to 85s step 5s `+known.signal("workload-stalled").query(wind
 `)
 }
 
-// A scrape at the boundary of a phase comes between two others, and a scrape of a busy machine comes late. A machine that
-// is full before and after it is full there too.
+// A scrape at the boundary of a phase comes between two others, and a scrape of a busy machine comes late. A machine
+// that is full before and after such a scrape is also full at this scrape.
 func TestMachineIsFullAtBoundaries(t *testing.T) {
 	evaluate(t, `
 load 1s

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// TestRoots: mechanisms that explain each other in a circle do not vanish: the deepest is the cause.
+// TestRoots: firings that explain each other in a circle do not vanish: the first one is the cause.
 func TestRoots(t *testing.T) {
 	for name, c := range map[string]struct {
 		explained [][]int
@@ -62,7 +62,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// A present of fewer than eight scrapes would hide signals that take three.
+// A diagnosed time of fewer than eight scrapes would hide signals that must deviate in three scrapes.
 func TestLiveOfRareScrapes(t *testing.T) {
 	live := Live{Step: 2 * time.Minute}
 	if o := live.Options(time.Now()); o.Under.To.Sub(o.Under.From) != 16*time.Minute || o.Calm.To != o.Under.From {

@@ -44,7 +44,7 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 }
 
 // referenced is a Source with the data of a run and, at earlier times, the data of a reference run. It shifts the times
-// of the reference run, whose data then ends two hours before the diagnosed run begins.
+// of the reference run, so that its data ends two hours before the diagnosed run begins.
 type referenced struct {
 	run, reference *archive.Archive
 	ends           time.Time     // end of the reference run after the shift

@@ -8,12 +8,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// minShare is the minimum share of a request's latency for which the response must have waited for the cause's span.
+// minShare is the minimum fraction of a request's latency that the cause's span must spend on the critical path.
 const minShare = 0.25
 
-// AddTraces adds to each cause the kept trace in which the cause's span has the most time on the critical path. The request
-// must have been due while the cause lasted, and the span must have at least a quarter of the request's latency. A cause
-// without such a trace stays unchanged.
+// AddTraces adds to each cause the kept trace in which the cause's span has the most time on the critical path. The
+// request must have been due while the cause lasted, and this time must be at least minShare of the request's latency.
+// A cause without such a trace stays unchanged.
 func AddTraces(causes []result.Cause, all []spans.Trace) {
 	for i := range causes {
 		c := &causes[i]

@@ -89,8 +89,8 @@ type Figure struct {
 	// Level is the mean of A, by which a difference is divided to give a fraction. It is 1 if the differences are
 	// already fractions.
 	Level float64
-	// Gone is the largest possible change towards 0, which is the change if B is 0: -1, or +1 if higher values of the
-	// figure are better. 0 means that there is no such limit, because the figure can be negative.
+	// Gone is the change if the figure is 0 in B: -1, or +1 if higher values of the figure are better. No larger change
+	// in this direction is possible. 0 means that there is no such limit, because the figure can be negative.
 	Gone float64
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Only a load of lists alone has the bound for lists.
+// A load has the bound for lists only if all its requests are lists.
 func TestLoadBoundMatchesUpstream(t *testing.T) {
 	list, get := scenario.Operation{Verb: "list"}, scenario.Operation{Verb: "get"}
 	bound := bounds(&scenario.Scenario{

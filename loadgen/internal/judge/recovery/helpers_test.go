@@ -78,7 +78,7 @@ func seen(t *testing.T, timeline []result.Event, slots []samples.Slot) result.Lo
 	return r.Faults[0].Loads[0]
 }
 
-// isSeconds compares a figure with the expected one; nil expects no figure.
+// isSeconds compares a time in seconds with the expected one. If want is nil, got must be nil.
 func isSeconds(t *testing.T, what string, got *float64, want any) {
 	t.Helper()
 	switch {

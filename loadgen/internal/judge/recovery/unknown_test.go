@@ -30,8 +30,8 @@ func TestHowLongALoadWasNotBack(t *testing.T) {
 	}
 }
 
-// If no request ended between the begins of two faults, the second fault accounts for
-// the next one that fails. If no request ended any more, nothing is known.
+// If no request ended between the starts of two faults, the next failed request is attributed to the second fault. If
+// no request ends after that, nothing is known.
 func TestHangingLoadIsNotUnaffected(t *testing.T) {
 	second := []result.Event{
 		{Time: sec(3), Kind: "fault-begin", Name: "kill", Fault: "2"},
