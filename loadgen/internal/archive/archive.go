@@ -39,7 +39,8 @@ type Archive struct {
 // Lookback returns the age up to which a query uses a sample. interval is the time between two samples of a series.
 func Lookback(interval time.Duration) time.Duration { return max(5*time.Minute, 2*interval) }
 
-// SetInterval adapts Instant and Range to samples with longer intervals.
+// SetInterval makes Instant and Range find samples of series whose samples are `interval` apart, such as in the archive
+// of a downsampled run.
 func (a *Archive) SetInterval(interval time.Duration) { a.lookback = Lookback(interval) }
 
 // options returns the options of a query. A lookback of 0 means Prometheus' default.
@@ -91,7 +92,8 @@ func Window(start, end time.Time) string {
 // in the system's temporary directory. Close removes the copy. Every error is a *result.Damaged.
 func Open(dir string) (a *Archive, err error) {
 	a = &Archive{engine: NewEngine(50_000_000, 2*time.Minute, nil)}
-	// Check the files first. Without this check, a FIFO would block the TSDB, and it would copy a file of any size.
+	// Check the files first. Without this check, the TSDB would wait forever for a FIFO, and recover would copy a file
+	// of any size.
 	files, err := result.FilesBelow(dir, result.TSDBDir)
 	if err != nil {
 		return nil, err
@@ -128,7 +130,7 @@ func (a *Archive) openBlocks(dir string) error {
 	}
 	var blocks []tsdb.BlockReader
 	for _, e := range entries {
-		if len(e.Name()) != ulidLength { // from a Close that was killed, or from a file browser
+		if len(e.Name()) != ulidLength { // left by a Close that was killed, or created by a file browser
 			continue
 		}
 		b, err := tsdb.OpenBlock(nil, filepath.Join(dir, e.Name()), chunkenc.NewPool(), nil)
@@ -156,7 +158,7 @@ func (a *Archive) openBlocks(dir string) error {
 }
 
 // Storage returns the storage that the archive's queries read, and the engine that evaluates them. Packages that
-// evaluate rules use both to add series.
+// evaluate rules need both, to query the series that the rules write together with the recorded series.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 
 // Over returns an archive for the samples of an active recorder. It cannot evaluate PromQL.
@@ -178,8 +180,8 @@ func (a *Archive) Close() error {
 	return errors.Join(errs...)
 }
 
-// Instant evaluates a PromQL expression at one time. It returns the samples sorted by their labels: the engine's order
-// varies between evaluations of histogram_quantile. It returns a scalar as one sample without labels.
+// Instant evaluates a PromQL expression at one time. It returns the samples sorted by their labels, because the
+// engine's order varies between evaluations of histogram_quantile. It returns a scalar as one sample without labels.
 func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []Sample, err error) {
 	defer survive(&err)
 	q, err := a.engine.NewInstantQuery(ctx, a.queryable, a.options(), expr, at)

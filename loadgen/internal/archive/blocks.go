@@ -21,7 +21,7 @@ import (
 // length. Blocks of another length would overlap with these blocks after an import.
 const prometheusBlock = 2 * time.Hour
 
-// appendAtMost is the maximum number of samples in one commit.
+// appendAtMost is the number of appended samples after which fill commits them.
 const appendAtMost = 100_000
 
 // WriteBlocks writes the samples of q to dir, which must exist, as blocks of Prometheus' TSDB. start and end are in ms

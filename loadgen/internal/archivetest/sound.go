@@ -96,7 +96,7 @@ func CopyDir(t *testing.T, dir string) string {
 	return to
 }
 
-// Change decodes a JSON file, calls the function how to modify the object, and writes the object back.
+// Change decodes a JSON file, calls `how`, which modifies the object, and writes the object back.
 func Change(t testing.TB, path string, how func(map[string]any)) {
 	t.Helper()
 	text, err := os.ReadFile(path)

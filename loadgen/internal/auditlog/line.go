@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// line is the state of scanning one line of a log.
+// line is the state of the scan of one record, which is normally one line of a log.
 type line struct {
 	// section is the JSON object that the Reader reads. next is the section that starts if the next value is an object.
 	section, next section
@@ -16,8 +16,8 @@ type line struct {
 	into  *[]byte
 	value value
 	layer string // layer of the duration in the next value
-	// at is the number of bytes read. bodyAt is the offset of the request body. While inBody is set, it is the offset
-	// after the key of the body.
+	// at is the number of bytes read. bodyAt is the offset of the request body. inBody is true after the key of the
+	// body until the reader knows whether the body is an object; bodyAt is then the offset after the key.
 	at, bodyAt int
 	inBody     bool
 	// isEvent, isList, known and beta report what kind and apiVersion say about the record.
@@ -57,7 +57,7 @@ const (
 // (endpoints/filters/audit.go).
 const layerPrefix = "apiserver.latency.k8s.io/"
 
-// feed scans the field `rest` up to the end of the record. done reports whether the record is complete.
+// feed scans r.rest, but not beyond the end of the record. done reports whether the record is complete.
 func (r *Reader) feed() (done bool, err error) {
 	l := &r.line
 	for len(r.rest) > 0 {

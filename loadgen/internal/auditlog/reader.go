@@ -36,7 +36,8 @@ type Reader struct {
 // Reason is the reason for skipping a record.
 type Reason uint8
 
-// Reasons for skipping records. A killed API server leaves a Cut record. Splitting a log also does.
+// Reasons for skipping records. A Cut record ends within an event, for example because the API server was killed or the
+// log was split.
 const (
 	Cut Reason = iota
 	NoJSON

@@ -33,8 +33,8 @@ const (
 // for a run that did not count its own requests.
 func Clients(over string) string { return strings.ReplaceAll(clients, "$over", over) }
 
-// ClientProcessors returns PromQL for the number of processors that the clients of those requests may use as part of
-// the load. over is the range of the rate, such as "1m".
+// ClientProcessors returns PromQL for the number of processors that the senders of the requests in Clients may use as
+// part of the load. over is the range of the rate, such as "1m".
 func ClientProcessors(over string) string {
 	return strings.ReplaceAll(perRequest+` * `+clients+` + (`+perList+` - `+perRequest+`) * clamp_max(`+lists+`, scalar(`+clients+`))`, "$over", over)
 }

@@ -45,7 +45,8 @@ func TestOtherProgramsOfAUsersCluster(t *testing.T) {
 	}
 }
 
-// A run without a recorded machine or processors is not busy; the host's processors count as its own.
+// If the number of processors was not recorded, Of uses the number in the run's host. Without any of these numbers, or
+// without measurements, Of returns false.
 func TestMachineOfOldRuns(t *testing.T) {
 	for what, known := range map[string]bool{"nothing": false, "no length": false, "no processors": false, "the host's": true} {
 		m, seconds, processors := &result.Machine{BusySeconds: 14, OwnSeconds: 4}, 10., 2

@@ -36,8 +36,8 @@ func CheckImage(name string) error {
 	return nil
 }
 
-// CheckNamespace returns an error if name is not a valid namespace name. flag is the name of the flag for it, without
-// --.
+// CheckNamespace returns an error if name is not a valid namespace name. flag is the name of the flag that sets the
+// namespace, without --.
 func CheckNamespace(flag, name string) error {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		return fmt.Errorf("--%s %q is not a namespace name (lower-case letters, digits and -, at most 63)", flag, name)
@@ -130,7 +130,7 @@ func dropNulls(fields map[string]any) {
 	}
 }
 
-// Resource returns the resource of a kind. It supports the kinds that run loadgen in a cluster.
+// Resource returns the resource of a kind. It supports only the kinds of the objects that run loadgen in a cluster.
 func Resource(kind string) schema.GroupVersionResource {
 	group := map[string]schema.GroupVersion{
 		"ClusterRole": rbacv1.SchemeGroupVersion, "ClusterRoleBinding": rbacv1.SchemeGroupVersion, "Role": rbacv1.SchemeGroupVersion, "RoleBinding": rbacv1.SchemeGroupVersion,

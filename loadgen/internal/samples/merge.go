@@ -21,7 +21,7 @@ type source struct {
 
 func newMerger(n int) *merger { return &merger{sources: make([]source, n)} }
 
-// add adds a slot of a recorder and returns the merged slots that are now complete.
+// add adds a slot of the recorder with index `of`, and returns the merged slots that this slot completes.
 func (m *merger) add(of int, s Slot) []Slot {
 	if end := s.Begin + s.Millis; end <= m.from {
 		return nil // too late: the merger has already merged the slots of this time
@@ -30,7 +30,7 @@ func (m *merger) add(of int, s Slot) []Slot {
 	return m.whole()
 }
 
-// end stops waiting for the slots of a recorder, and returns the merged slots that are now complete.
+// end stops waiting for the slots of the recorder with index `of`, and returns the merged slots that are then complete.
 func (m *merger) end(of int) []Slot {
 	m.sources[of].over = true
 	return m.whole()

@@ -269,8 +269,8 @@ func (r *Recorder) write(s Slot, now time.Time) error {
 	return nil
 }
 
-// note queues an event for delivery if the previous event of the same kind and load was at least `quiet` ago. Slots
-// count all events.
+// note queues an event for delivery, unless the previous event of the same kind and load was less than `quiet` ago. n
+// is the number of such events in the slot. The slot counts them even if no event is delivered.
 func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return

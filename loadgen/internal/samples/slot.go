@@ -3,9 +3,9 @@
 // computes how long a fault affected a load.
 //
 // Each load gets a Requests or a Streams from the Recorder, with which it counts its results. Counting a request costs
-// an atomic addition and an atomic maximum; a failed request also takes a lock. One goroutine writes a line of
-// pulse.jsonl (a Slot) for each interval that has results: about 1 MB per load and hour of a busy run. The interval is
-// Width, or longer if the recorder ran late.
+// a few atomic operations; a failed request also takes a lock. One goroutine writes a line of pulse.jsonl (a Slot) for
+// each interval that has results: about 1 MB per load and hour of a busy run. The interval is Width, or longer if the
+// recorder ran late.
 package samples
 
 import (

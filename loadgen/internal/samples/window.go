@@ -90,7 +90,7 @@ func (w *Window) Recent() Counts { return w.recent }
 func (w *Window) Total() Counts { return w.total }
 
 // Over returns the number of requests in the last Span that took longer than d, not counting the generator's own delay.
-// It may miss requests that took at most 6% longer than d.
+// It may leave out requests that took at most 6% longer than d.
 func (w *Window) Over(d time.Duration) (n int64) {
 	for i := bucketOf(d) + 1; i < buckets; i++ {
 		n += w.took[i]

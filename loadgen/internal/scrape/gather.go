@@ -15,7 +15,7 @@ const (
 
 // dialGathering opens a connection that collects small amounts of received data for a large read.
 func dialGathering(ctx context.Context, network, address string) (net.Conn, error) {
-	// net/http's default transport has the same times.
+	// The default transport of net/http has the same timeouts.
 	c, err := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err

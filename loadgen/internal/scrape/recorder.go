@@ -271,8 +271,8 @@ func (r *Recorder) Types() map[string]model.MetricType {
 	return all
 }
 
-// learn records the type of a metric family. It locks typesMu instead of t.mu, because a scrape holds t.mu all the
-// time.
+// learn records the type of a metric family. It locks typesMu instead of t.mu, because a scrape holds t.mu from its
+// start to its end.
 func (t *target) learn(family []byte, kind model.MetricType) {
 	t.typesMu.Lock()
 	defer t.typesMu.Unlock()

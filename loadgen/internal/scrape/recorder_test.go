@@ -255,7 +255,7 @@ func TestLabelsOfTheTargetWin(t *testing.T) {
 	}
 }
 
-// All targets have the one timestamp of their boundary, including the generator.
+// At a boundary, the samples of all targets, including the generator, have the same timestamp.
 func TestBoundaryScrapesShareOneTime(t *testing.T) {
 	one, two := newStub(t), newStub(t)
 	registry := prometheus.NewRegistry()

@@ -84,9 +84,9 @@ type outcome struct {
 	failed  error
 }
 
-// record scrapes the target once and stores the samples with the timestamp at, in ms. This timestamp must be later than
-// the previous ones. The outcome contains the reason if the scrape failed. If ctx ends or the samples cannot be stored,
-// record stores nothing and returns an error. The caller holds t.mu.
+// record scrapes the target once and stores the samples with the timestamp `at`, in ms. This timestamp must be later
+// than the previous ones. The outcome contains the reason if the scrape failed. If ctx ends or the samples cannot be
+// stored, record stores nothing and returns an error. The caller holds t.mu.
 func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time.Duration) (outcome, error) {
 	t.last = at
 	begin := time.Now()
@@ -157,7 +157,7 @@ type batch struct {
 	app    storage.AppenderV2
 	at     int64
 	scrape int64
-	bornAt int64    // timestamp of the sample 0 that storeAll adds to new cumulative series; 0 means no such sample
+	bornAt int64    // timestamp of the additional sample, with value 0, of new cumulative series; 0 means no such sample
 	born   []string // keys of new series in target.series
 	count  int
 	expect int // index of the line in before that most likely comes next
@@ -274,8 +274,8 @@ func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) 
 	return nil
 }
 
-// storeOwn stores the series that Prometheus adds to each scrape. It also stores the counter scrape_failed for each
-// reason in t.reasons.
+// storeOwn stores the series that Prometheus adds to each scrape. For each reason in t.reasons, it also stores
+// scrape_failed: 1 if this scrape failed for that reason, otherwise 0.
 func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 	up, failed := 1.0, ""
 	if o.failed != nil {

@@ -68,7 +68,7 @@ func (s *Series) Binary(path string, recorded *string) (b Binary, changed bool, 
 }
 
 // CheckGenerator returns an error if the earlier runs of a resumed series ran on another machine or with another
-// version. runs and whole are the user's words for the runs and the series.
+// version. runs and whole are the user's words for the runs and the series, such as "pairs" and "comparison".
 func (s *Series) CheckGenerator(host result.Host, version, runs, whole string) error {
 	if other := s.OtherGenerator(host, version); other != "" {
 		return exitcode.Usagef("--resume %s: the earlier %s ran %s (resume on the same machine with the same loadgen, or start a new %s)", s.Dir.Path, runs, other, whole)
@@ -92,8 +92,9 @@ func (s *Series) ResumeHint(flags string) string {
 	return fmt.Sprintf("to continue, run the same command with `%s--resume %s` instead of --out", flags, shell.Quote(cmp.Or(s.Whole, s.Dir.Path)))
 }
 
-// Abandon ends a series that has no results yet, because of an interrupt or err, and returns the error to show. If keep is
-// true, it keeps the directory after an error. Otherwise it removes the directory of a new series.
+// Abandon ends a series before it has results and returns the error to show. The reason is err, or an interrupt if ctx
+// has ended. If keep is true, it keeps the directory after an error. Otherwise it removes the directory of a new
+// series.
 func (s *Series) Abandon(ctx context.Context, err error, keep bool) error {
 	if err != nil && ctx.Err() == nil && keep {
 		return endedFirst{EndedEarly(err) + "; " + s.ResumeHint(""), err}

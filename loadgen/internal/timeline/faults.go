@@ -27,10 +27,10 @@ func (f Fault) String() string {
 	return f.Kind + " on " + strings.Join(f.On, ", ")
 }
 
-// Over reports whether the fault had ended at the time at.
+// Over reports whether the fault had ended at the time `at`.
 func (f Fault) Over(at time.Time) bool { return f.End != nil && !f.End.After(at) }
 
-// EndOr returns the end of the fault, or last if the timeline does not contain the end.
+// EndOr returns the end of the fault, or `last` if the timeline does not contain the end.
 func (f Fault) EndOr(last time.Time) time.Time {
 	if f.End == nil {
 		return last
@@ -239,8 +239,8 @@ func (t *Timeline) addSilences(outages Outages, f *Fault) {
 // end returns the end of a fault, or the time of the last event if the timeline does not contain the end.
 func (t *Timeline) end(f *Fault) time.Time { return f.EndOr(t.events[len(t.events)-1].Time) }
 
-// back returns the time at which a component that exited between from and until was ready again. It returns until if
-// the component did not exit or was ready before until.
+// back returns the time at which a component that exited between from and until was ready again. It returns `until` if
+// the component did not exit or was ready before `until`.
 func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(until.Add(catchUp)) })
 	if n == 0 {

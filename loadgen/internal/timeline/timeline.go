@@ -122,8 +122,8 @@ func (t *Timeline) ExitAfter(component string, after time.Time) *Exit {
 	return &t.Exits[exits[n]]
 }
 
-// exitsUntil returns the exits of a component, as indices in t.Exits. n is the number of exits before the first exit
-// for whose time over returns true.
+// exitsUntil returns the exits of a component, as indices in t.Exits. n is the number of exits for whose time the
+// function `over` returns false.
 func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n int, exits []int) {
 	if p := t.processes[component]; p != nil {
 		exits = p.exits
@@ -131,7 +131,7 @@ func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n in
 	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
 }
 
-// FaultOn returns the latest fault on a component that was active at the time `at` or had ended at most grace before
+// FaultOn returns the latest fault on a component that was active at the time `at` or had ended at most `grace` before
 // `at`. It returns nil if there is no such fault.
 func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
 	for i, f := range slices.Backward(t.Faults) {

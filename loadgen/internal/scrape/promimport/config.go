@@ -13,7 +13,7 @@
 //
 // A query does not show when a target was scraped. The Recorder takes these times from the samples of the metric up. A
 // series that is missing from a scrape gets a staleness marker. A counter that appears for the first time gets a 0 at
-// the previous scrape if the process was the same. The metric up is 0 while scrapes are missing for two and a half
+// the previous scrape if the process was the same. The metric up is 0 in gaps of more than two and a half scrape
 // intervals, and where samples could not be copied.
 //
 // The Recorder measures the difference between the two clocks once, and shifts all times by it.
@@ -82,7 +82,7 @@ type Source struct {
 	api   v1.API
 	url   string            // without a password, for messages
 	jobs  map[string]string // Stormglass's job names, by job name in the Prometheus server
-	named map[string]string // job names in the Prometheus server, as given by the user, by Stormglass's job name
+	named map[string]string // names that the user gave: job names in the Prometheus server, by Stormglass's job name
 	ours  bool              // whether the Prometheus server uses Stormglass's job names
 	match []*labels.Matcher
 	clock func() time.Time // this machine's clock
@@ -143,7 +143,7 @@ func Transport(file string) (http.RoundTripper, error) {
 }
 
 // httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that this file
-// names, relative to its directory: Prometheus' client would read a device forever.
+// names, relative to its directory, because Prometheus' client would read a device forever.
 func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {

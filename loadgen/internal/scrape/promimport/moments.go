@@ -32,7 +32,7 @@ const patience = 2.5
 
 // moments returns the scrapes of one target in chronological order, from shortly before the first boundary to the last
 // boundary. Times are shifted by the difference between the clocks. Each boundary is added as a copy of the scrape that
-// the run waited for. Gaps that are too long get one missing scrape per interval.
+// the run waited for. Gaps of more than patience intervals get one missing scrape per interval.
 //
 // The scrape that the run waited for always comes before its boundary, and later scrapes come after the boundary. The
 // shifted times alone may violate this order, because the measured clock difference has an error of a few milliseconds.

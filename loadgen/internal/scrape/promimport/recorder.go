@@ -32,8 +32,8 @@ type Recorder struct {
 	failed     error          // error of the run's archive
 }
 
-// boundaryScrapes is a boundary and, for each target, the time of the scrape that the run waited for. at is in ms by
-// this machine's clock, the scrapes are in ms by the Prometheus server's clock.
+// boundaryScrapes is a boundary and, for each target, the time of the scrape that the run waited for. `at` is in ms by
+// this machine's clock, and `scrapes` in ms by the Prometheus server's clock.
 type boundaryScrapes struct {
 	at      int64
 	scrapes map[key]int64
@@ -90,8 +90,8 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// await waits until the Prometheus server has scraped each target after asked, a time by the Prometheus server's clock.
-// It returns the times of these scrapes. It stops waiting when missing scrapes count as lost.
+// await waits until the Prometheus server has scraped each target after the time `asked`, by the Prometheus server's
+// clock. It returns the times of these scrapes. It stops waiting when missing scrapes count as lost.
 func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	every := r.source.Interval()
 	window := time.Duration(patience*float64(every)) + r.source.ingestion

@@ -81,7 +81,7 @@ func (s *Source) Find(ctx context.Context) error {
 }
 
 // Ambiguous returns a text that asks the user to select one of several clusters, or "" if the targets belong to one
-// cluster. It considers the targets that the Prometheus server scraped in the 10 minutes before at.
+// cluster. It considers the targets that the Prometheus server scraped in the 10 minutes before `at`.
 func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, err error) {
 	if s.ours {
 		return "", nil

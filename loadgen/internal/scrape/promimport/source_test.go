@@ -64,7 +64,7 @@ func TestRestartedPodIsOneTarget(t *testing.T) {
 	}
 }
 
-// TestOneCluster: figures of several clusters must not be added up unnoticed.
+// TestOneCluster: metrics of several clusters must not be added up unnoticed.
 func TestOneCluster(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	of := func(cluster model.LabelValue) []history {
