@@ -39,7 +39,7 @@ const maxThrown = 1
 
 // Options configure a comparison.
 type Options struct {
-	run.Options // options of each run; Side overrides the scenario, settings and binary
+	run.Options // options of each run; A and B override the scenario, the settings and the binary
 	A, B        Side
 	Plan        result.Plan
 	// Gated names the metrics that decide the answer. Empty means the metrics that vary little between identical runs.
@@ -48,8 +48,9 @@ type Options struct {
 	Resume string
 }
 
-// Run runs pairs until they give an answer, and returns the comparison and its directory. If Run fails, no pair was
-// judged; Run keeps the finished runs, and you can resume the comparison.
+// Run runs pairs until they give an answer, and returns the comparison and its directory. If a new comparison fails in
+// its first pair, Run returns an error but keeps the finished run, so that you can resume. After a later failure, Run
+// returns the comparison with a note and the failure's exit code.
 func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
 	return session{o: o, Series: series.New()}.run(ctx)
 }
@@ -145,8 +146,8 @@ func (s *session) plan() (err error) {
 	if s.o.B.Baseline != "" {
 		return exitcode.Usagef("--b %s: a baseline can be used only as --a (use --a %[1]s)", s.o.B.Baseline)
 	}
-	// A comparison of a scenario with itself measures how much metrics vary, so no metric needs to be gated, that is,
-	// decide the answer. A resumed comparison already has its gated metrics.
+	// A comparison of a scenario with itself measures how much metrics vary, so it needs no gated metrics (metrics that
+	// decide the answer). A resumed comparison already has its gated metrics.
 	figures, err := figuresOf(s.o, s.o.Resume != "" || len(s.o.A.Spec)+len(s.o.B.Spec) == 0)
 	if err != nil {
 		return err

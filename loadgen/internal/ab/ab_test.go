@@ -55,18 +55,18 @@ compare:
   - {name: unknown, objective: unsent}
 `
 
-// plane is a control plane with known figures.
+// plane simulates the runs of a comparison. The figure `calm` is about 1 and varies by spread.
 type plane struct {
 	rng    *rand.Rand
 	spread float64
-	factor float64 // of B, which runs the scenario with seed 7 and a field that A does not have
+	factor float64 // multiplies the figure in B's runs
 	other  func(run int) float64
 	fails  func(run int) error
 	runs   []string
-	// better is the figure's; empty means "lower". failing makes B fail its gates.
+	// better says which values of the figure are better; empty means "lower". failing makes B fail its gates.
 	better  string
 	failing bool
-	// blind: the kernel reports no waits for a disk.
+	// blind: the kernel does not report how long processes waited for a disk.
 	blind bool
 }
 
@@ -164,7 +164,7 @@ func TestAnswersOfKnownPlanes(t *testing.T) {
 	}
 }
 
-// TestOrder: each side comes first equally often, by blocks, and both sides of a pair have the same seed.
+// TestOrder: in each block of two pairs, each side comes first once. Both sides of a pair have the same seed.
 func TestOrder(t *testing.T) {
 	for seed := range int64(20) {
 		for pair := 1; pair < 12; pair += 2 {

@@ -26,8 +26,8 @@ import (
 func kept() []string { return []string{result.ResultFile, result.ScenarioFile, result.RunFile} }
 
 // SaveBaseline copies the results of runs to the baseline in dir, and returns the number of copied runs. from lists the
-// directories of the runs. SaveBaseline refuses runs of another scenario, runs that were cut short, and runs without
-// compared metrics. It also refuses a dir that is a symbolic link.
+// directories of the runs. SaveBaseline refuses runs whose scenario differs from the baseline's, runs that were cut
+// short, and runs without compared metrics. It also refuses a dir that is a symbolic link.
 func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err error) {
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return 0, exitcode.Usagef("%s: a baseline cannot be a symbolic link (choose another name, or replace the link with a directory)", dir)

@@ -16,7 +16,7 @@ import (
 const noFigures = "write compare: [{name: ..., objective: ...}], or use the scenario ci-gate"
 
 // figuresOf returns the metrics that the scenario compares. The gated metrics, which decide the answer, come first.
-// figuresOf fails if no metric is gated, unless advice is true.
+// figuresOf fails if no metric is gated, unless advice is true: then all metrics may be advisory.
 func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	if _, err := gate.Figures(o.A.Scenario); err != nil {
 		return nil, exitcode.UsageError(err)

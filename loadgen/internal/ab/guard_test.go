@@ -101,7 +101,7 @@ func TestResumeBesideABaseline(t *testing.T) {
 	}
 }
 
-// Each run of a baseline needs every figure that decides; otherwise all of B's runs would be wasted.
+// Each run of a baseline needs a value for each gated figure. Otherwise all of B's runs would be wasted.
 func TestBaselineLacksAFigure(t *testing.T) {
 	p := plane{spread: 0.01}
 	s := options(t, &p)
@@ -135,7 +135,7 @@ func TestResumeKeepsWhatIsBetter(t *testing.T) {
 	}
 }
 
-// A run that fails its gates may cost less, but that does not count as an improvement.
+// A run that fails its gates may have lower values because it did less. This does not count as an improvement.
 func TestFailingBIsNoImprovement(t *testing.T) {
 	s := options(t, &plane{spread: 0.01, factor: 0.5, failing: true})
 	c, _, err := s.run(t.Context())
@@ -274,8 +274,8 @@ func memberWith(v float64) result.Member {
 	return result.Member{Verdict: result.Pass, Values: map[string]float64{"calm": v}}
 }
 
-// If B has only a lower bound, such as a rollout that did not complete in time, it may have regressed but is never
-// good.
+// If only a lower bound of B's value is known, such as for a rollout that did not complete in time, the answer can be
+// Regressed, but neither Improved nor NotRegressed.
 func TestLowerBoundInB(t *testing.T) {
 	for b, want := range map[float64]result.Answer{1: result.CouldNotTell, 0.5: result.CouldNotTell, 2: result.Regressed} {
 		pairs := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Better: "lower", Gated: true}}}
@@ -295,7 +295,7 @@ func TestLowerBoundInB(t *testing.T) {
 	}
 }
 
-// Recorded runs that do not pass do not count as an improvement either.
+// Lower values in recorded runs of B that failed do not count as an improvement.
 func TestFailingSetIsNoImprovement(t *testing.T) {
 	c := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Better: "lower", Gated: true}}, Sets: &result.Sets{}}
 	for i := range 4 {

@@ -56,16 +56,16 @@ func judgePairs(c *result.AB) {
 	checkVerdicts(c, a, b)
 }
 
-// checkLowerBound sets the answer to CouldNotTell, unless it is Regressed, if only a lower bound of a value in B is
-// known. bound names the pair or run with this value; "" means that all values of B are exact.
+// checkLowerBound changes the answer to CouldNotTell, unless it is Regressed, if only a lower bound is known for a
+// value of B. bound is a text that names the pair or run with this value; "" means that all values of B are exact.
 func checkLowerBound(f *result.ABFigure, bound string) {
 	if bound != "" && f.Answer != result.Regressed {
 		f.Answer, f.Detail = result.CouldNotTell, bound
 	}
 }
 
-// reached returns a slice with the last look that needs at most this number of pairs. It returns nil if there are too
-// few pairs for the first look.
+// reached returns a slice with only the last look that needs at most `pairs` pairs. It returns nil if there are too few
+// pairs for the first look.
 func reached(looks []result.Look, pairs int) []result.Look {
 	for i, l := range slices.Backward(looks) {
 		if l.Pairs <= pairs {
@@ -76,8 +76,8 @@ func reached(looks []result.Look, pairs int) []result.Look {
 }
 
 // checkVerdicts adds the numbers of runs that did not pass to the reasons. A failed run may have done less work. A good
-// answer therefore becomes CouldNotTell if at least half of B's runs did not pass, and if this fraction is larger than
-// A's.
+// answer therefore becomes CouldNotTell if at least half of B's runs did not pass, and the fraction is larger than in
+// A.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
 	count := func(of []result.Member, is func(result.Member) bool) (n int) {
 		for _, m := range of {
@@ -170,8 +170,9 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	return collected{f, figure, lower}
 }
 
-// gone returns the change if the value in A is positive and the value in B is 0: -1, or +1 if higher values are better.
-// It returns 0 if any value is negative.
+// gone returns the relative change of a metric that is positive in A and 0 in B. Positive changes are losses: the
+// result is -1, or +1 if higher values are better. It is 0 if a value in A or B is negative, because then 0 is not the
+// minimum.
 func gone(f *result.ABFigure, a, b []float64) float64 {
 	switch {
 	case slices.Min(a) < 0 || slices.Min(b) < 0:

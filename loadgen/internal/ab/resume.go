@@ -14,7 +14,7 @@ import (
 // have changed since the first pairs.
 func (s *session) resume() error {
 	before := s.was
-	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // the user can replace a git branch that has moved by its old commit
+	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // if a git branch has moved, the user can give its old commit instead
 	switch {
 	case before.Scenario != s.c.Scenario:
 		return exitcode.Usagef("--resume %s: the comparison in this directory used scenario %s (use the same scenario)", s.Dir.Path, before.Scenario)

@@ -62,7 +62,7 @@ func TestBinaryBuiltAnew(t *testing.T) {
 	}
 }
 
-// A side that runs the same can be resumed under another name: a branch that has moved is given by its commit.
+// A side can be resumed under another name for the same thing, such as the old commit of a branch that has moved.
 func TestResumeOfTheSameInOtherWords(t *testing.T) {
 	begun := options(t, &plane{spread: 0.01, fails: func(n int) error {
 		if n == 4 {

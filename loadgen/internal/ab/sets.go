@@ -39,7 +39,7 @@ type recorded struct {
 	scenario *scenario.Scenario
 }
 
-// Compare compares two sets of recorded runs of one scenario, without pairs. a and b are each the directory of a run,
+// Compare compares two sets of recorded runs of one scenario, without pairs. Each of a and b is the directory of a run,
 // or a directory of such directories. Compare first judges runs that have no result yet, and writes their results.
 func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string) (c result.AB, err error) {
 	if err := paired.Check(plan); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// record writes the results of n runs into dir/1, 2, ...: the files that a comparison reads.
+// record writes the files that a comparison reads, for n runs in dir/1, dir/2 and so on.
 func record(t *testing.T, dir string, n int, text string, value func(i int) float64, change func(*result.Run)) string {
 	t.Helper()
 	for i := range n {
@@ -156,7 +156,8 @@ func TestFiguresOfTheNewestRun(t *testing.T) {
 	}
 }
 
-// A set may consist of symbolic links, and a side of a comparison may be named by one. The same runs count.
+// A comparison accepts symbolic links to runs, and a link to the directory of one side. It finds the same runs as
+// without links.
 func TestSetsOfLinks(t *testing.T) {
 	dir := t.TempDir()
 	runs := record(t, filepath.Join(dir, "runs"), 3, text, around(1, 0.02), nil)
@@ -265,7 +266,7 @@ func TestBaselineStaysInItsDirectory(t *testing.T) {
 	}
 }
 
-// A run in which the run measured nothing cannot be saved in a baseline.
+// A run without measured figures cannot be saved in a baseline.
 func TestBaselineOfMeasuredRuns(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(record(t, filepath.Join(dir, "runs"), 1, text, around(1, 0), nil), "1")

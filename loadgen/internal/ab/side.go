@@ -38,8 +38,8 @@ var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
 
 const specHint = "a controlplane binary, a config file, a baseline directory, a setting such as nodes.count=50, a feature gate such as WatchList=false, variant=NAME or rev=REVISION"
 
-// NewSide parses specs, the values of --a or --b. It calls read with their settings and with sets, the settings of both
-// sides, to get the scenario. NewSide does not build the binary of a git revision; Build does.
+// NewSide parses specs, the values of the flag --a or --b. To get the scenario, it calls read with sets (the settings
+// of both sides) and with the settings in specs. NewSide does not build the binary of a git revision; Build does.
 func NewSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (Side, error) {
 	s := Side{Side: result.Side{Spec: specs}}
 	s.Set = append(s.Set, sets...)

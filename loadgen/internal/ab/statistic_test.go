@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The change of a figure leads from A to B by the same statistic, which the figure names.
+// The change of a figure equals the change from the value shown for A to the value shown for B. Both values use the
+// statistic that the figure names.
 func TestChangeLeadsFromOneSideToTheOther(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -78,7 +79,7 @@ func TestChangeLeadsFromOneSideToTheOther(t *testing.T) {
 	}
 }
 
-// The medians may rise while the geometric mean falls. The values shown follow the change.
+// The medians may rise while the geometric mean falls. The values shown for A and B then fall too.
 func TestSidesGoTheWayOfTheChange(t *testing.T) {
 	a, b := []float64{8.2, 8.3, 8.4, 8.5, 30}, []float64{8.7, 8.8, 8.9, 9, 9.1}
 	c := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "f", Better: "lower", Gated: true}}}

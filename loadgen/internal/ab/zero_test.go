@@ -7,7 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A figure that falls to 0 in B has changed by -100%, and never by more. If A varies, this change does not.
+// A figure that falls to 0 in B has changed by -100%, and never by more. If B is always 0, the change is exact even if
+// A varies.
 func TestFigureThatIsGone(t *testing.T) {
 	plan := paired.Default()
 	plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}}

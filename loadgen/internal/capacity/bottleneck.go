@@ -20,8 +20,8 @@ type resource struct {
 }
 
 // resources lists the resources that may be the bottleneck. As in the USE method, each expression is the utilisation of
-// a resource. For the client-side rate limit, the utilisation is the time per second for which requests waited, at most
-// 1: one request that always waits counts as full use.
+// a resource. For the client-side rate limit, it is the time per second for which requests waited, limited to 1: a
+// single request that waits all the time counts as full use.
 var resources = []resource{
 	{"machine", "the machine's processors", `sum(rate(stormglass_machine_busy_seconds_total[$window])) / scalar(max(stormglass_machine_processors))`, ""},
 	{"processors", "processors that the component may use", `rate(process_cpu_seconds_total{job!="loadgen"}[$window]) / (go_sched_gomaxprocs_threads > 0)`, "instance"},
@@ -99,7 +99,7 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 }
 
 // relation compares the utilisation of a full resource with its utilisation at the lightest load whose gates passed.
-// The smaller the value, the more likely it is that the load filled the resource.
+// Smaller values mean that the resource more likely became full because of the load.
 type relation int
 
 const (

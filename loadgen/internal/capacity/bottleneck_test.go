@@ -27,7 +27,8 @@ func TestCoresOfThePhase(t *testing.T) {
 	}
 }
 
-// trial returns a trial in which controllers always wait for their own rate limit.
+// trial returns a trial in which the controllers always wait for their client-side rate limit. machine is the
+// utilisation of the machine's processors.
 func trial(outcome Outcome, load, machine float64) result.Trial {
 	return result.Trial{Load: load, Outcome: string(outcome), Uses: []result.Use{
 		{Resource: "client-limit", Component: "kube-controller-manager", Share: 1},

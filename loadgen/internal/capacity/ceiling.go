@@ -2,8 +2,8 @@ package capacity
 
 import "math"
 
-// sawNothing records a trial without a result: Invalid or NoData. Two such trials in a row end the search, unless the
-// generator was the limit and the search can try other loads.
+// sawNothing records a trial that says nothing about the capacity: its outcome is Invalid or NoData. Two such trials in
+// a row end the search, unless the generator was the limit and the search can try other loads.
 func (s *Search) sawNothing(load float64, outcome Outcome) {
 	if s.unusable != outcome {
 		s.unusable, s.invalid = outcome, 0
@@ -46,8 +46,8 @@ func (s *Search) stuck() bool {
 }
 
 // tryAbove removes the ceiling (see belowCeiling), so the search tries higher loads again. It does so once, and only if
-// a load was bad: the generator managed that load, so other processes may have caused the invalid trials. Otherwise the
-// search ends with the generator as the limit.
+// a trial was bad: the generator managed that trial's load, so other processes may have caused the invalid trials.
+// Otherwise it ends the search with the generator as the limit.
 func (s *Search) tryAbove() {
 	if s.bad == 0 || s.forgotten {
 		s.answer = GeneratorFirst

@@ -48,8 +48,8 @@ func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityCompari
 	median := min(max(of[1].median(c.Sides[1])/of[0].median(c.Sides[0]), low), high)
 	isLower := [2]bool{low > 1, high < 1}
 	for i, s := range c.Sides {
-		// The answer is also certain if a capacity can lie outside its interval only on the side away from the other
-		// capacity.
+		// If a search found no capacity, there is still an answer if its capacity can only lie further away from the
+		// other capacity.
 		further := s.MayBeLower() && isLower[i] || s.MayBeHigher() && isLower[1-i]
 		if s.Answer != string(Found) && !further {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
@@ -99,7 +99,7 @@ func differences(a, b result.Capacity) []result.Difference {
 	return all
 }
 
-// sameCost is the ratio of two costs per request up to which they count as equal.
+// sameCost is the largest ratio of two costs per request at which they count as equal.
 const sameCost = 1.1
 
 // generators compares the generator's CPU time per request between the two searches, at the highest load that was good
@@ -157,8 +157,8 @@ func ratio(a, b []share) (low, median, high float64) {
 	return at((1 - confidence) / 2), at(0.5), at((1 + confidence) / 2)
 }
 
-// median returns the median capacity of a search. If the capacity may exceed the tested loads, it returns at most the
-// highest good load.
+// median returns the median capacity of a search. If the capacity may exceed the tested loads, it returns the median or
+// the highest good load, whichever is lower.
 func (s *Search) median(of result.CapacitySide) float64 {
 	if of.MayBeHigher() {
 		return min(s.quantile(0.5), *of.Held)
@@ -166,8 +166,8 @@ func (s *Search) median(of result.CapacitySide) float64 {
 	return s.quantile(0.5)
 }
 
-// shown returns the posterior of the capacity that a search found. If the capacity may exceed the tested loads, all
-// weight above the highest good load moves to that load.
+// shown returns the posterior of the capacity of a search. If the capacity may exceed the tested loads, all weight
+// above the highest good load moves to that load.
 func (s *Search) shown(of result.CapacitySide) []share {
 	most := math.Inf(1)
 	if of.MayBeHigher() {

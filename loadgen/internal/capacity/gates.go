@@ -75,8 +75,8 @@ func addGates(s *scenario.Scenario) {
 	}
 }
 
-// asksAlready reports whether one of gates makes g redundant: a gate that judges the same objective of the same load
-// in all phases of g and is at least as strict.
+// asksAlready reports whether one of gates makes g redundant: a gate that judges the same objective of the same load in
+// all phases of g and is at least as strict. oneLoad means that a gate without a load judges only the load of g.
 func asksAlready(gates []scenario.Gate, g scenario.Gate, oneLoad bool) bool {
 	return g.Objective != "" && slices.ContainsFunc(gates, func(o scenario.Gate) bool {
 		covers := !slices.ContainsFunc(g.Over, func(name string) bool { return !slices.Contains(o.Over, name) })

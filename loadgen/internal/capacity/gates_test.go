@@ -34,8 +34,8 @@ gates: [{name: latency, objective: request-latency, load: reads, max: 1s, over: 
 	}
 }
 
-// The gates that addGates adds judge the achieved rate in the phases with gates. They replace the default minimum for
-// all phases.
+// The gates that addGates adds judge the achieved rate, and only in the phases with gates. They replace the default of
+// minAchieved, which applies to all phases.
 func TestTrialsAreJudgedByTheirOwnGates(t *testing.T) {
 	for text, want := range map[string]float64{"": 0, "minAchieved: 97%\n": 0.97} {
 		s, err := scenario.Parse("own.yaml", []byte(`apiVersion: stormglass/v1alpha1

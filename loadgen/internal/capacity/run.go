@@ -24,7 +24,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// RunOptions configure a search on real control planes.
+// RunOptions configures a search on real control planes.
 type RunOptions struct {
 	run.Options // options of each trial; Scenario is the scenario before the load is set
 	// Read reads the scenario and applies the settings `sets`, which include the load.
@@ -38,8 +38,8 @@ type RunOptions struct {
 	Resume string
 }
 
-// Run searches for the capacity. It returns the search and its directory. If Run fails, no trial has a result. Run
-// keeps the directory of a failed first trial, so you can resume the search.
+// Run searches for the capacity, and returns the search and its directory. If Run fails, no trial has a result. Run
+// keeps the files of a failed first trial, so that you can resume the search.
 func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
 	s := onPlanes(o)
 	return s.run(ctx)
@@ -57,9 +57,9 @@ type session struct {
 	// uses returns the resources with the highest utilisation in a phase of a run, and the number of processors that
 	// each component used.
 	uses func(ctx context.Context, dir string, p result.Phase) (most []result.Use, cores map[string]float64, err error)
-	// name, turn and further are set only if two searches alternate. name is the prefix of progress lines. turn waits for
-	// the turn of this search and returns a function that ends the turn, or nil if the other search failed. further
-	// reports whether the other search still has no answer.
+	// name, turn and further are set only if two searches alternate. name is the prefix of progress lines. turn waits
+	// for the turn of this search and returns a function that ends the turn; it returns nil if the other search failed.
+	// further reports whether the other search still has no answer.
 	name    string
 	turn    func() (end func(failed bool))
 	further func() bool
@@ -104,7 +104,7 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	switch why := s.Note(ctx, err); {
 	case why != "":
 		next = why
-	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // the search had already ended when it was resumed
+	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // the search had already ended before it was resumed
 		s.c.Ended = s.before.Ended
 	default:
 		s.c.Ended = time.Now().UTC()
@@ -362,7 +362,7 @@ func (s *session) conclude() {
 	e := s.search.Estimate()
 	s.c.Answer = string(e.Answer)
 	s.c.Low, s.c.Median, s.c.High, s.c.Held = nil, nil, nil, nil
-	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // in the other cases, the interval only reflects the range
+	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // if the answer is outside the range, the interval only reflects the range
 		s.c.Low, s.c.Median, s.c.High = &e.Low, &e.Median, &e.High
 	}
 	if e.Held > 0 {

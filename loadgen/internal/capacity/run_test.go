@@ -32,7 +32,8 @@ type quiet struct{ t *testing.T }
 func (q quiet) Step(line string)    { q.t.Log(line) }
 func (q quiet) Live(_ run.Snapshot) {}
 
-// plane simulates trials: they are good at loads below the plane's capacity. The capacity varies by a spread.
+// plane simulates trials, which are good at loads below the plane's capacity. The capacity varies between trials by
+// spread.
 type plane struct {
 	capacity, spread float64
 	saturatedFrom    float64
@@ -86,8 +87,8 @@ func newSession(t *testing.T, p *plane) session {
 	return session{o: o, Series: series.Series{Member: p.trial, OtherGenerator: func(result.Host, string) string { return "" }}, uses: uses}
 }
 
-// failsOver makes trials of a session above 300 requests per second return err. The function `change` modifies their
-// results.
+// failsOver makes the trials of a session with more than 300 requests per second return err. The function `change`
+// modifies their results.
 func failsOver(s *session, change func(*result.Result), err error) {
 	plane := s.Member
 	s.Member = func(ctx context.Context, o run.Options) (result.Result, error) {
@@ -212,7 +213,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// Run refuses invalid flag values with an error that begins with the flag.
+// Run refuses invalid options with an error that begins with the flag.
 func TestBadFlags(t *testing.T) {
 	for flag, change := range map[string]func(*RunOptions){
 		"--trials 2": func(o *RunOptions) { o.Most = 2 },
@@ -251,8 +252,8 @@ func TestBadRanges(t *testing.T) {
 	}
 }
 
-// Only the end of a plane and a plane that never becomes ready count as caused by the load. Other failures end the
-// search again, even if they occur twice.
+// A load counts as the cause only if the plane ended or never became ready. Any other failure ends the search again
+// when it occurs a second time.
 func TestEnvironmentIsNoLoad(t *testing.T) {
 	s := newSession(t, &plane{capacity: 1e9})
 	failsOver(&s, func(r *result.Result) {
@@ -269,8 +270,8 @@ func TestEnvironmentIsNoLoad(t *testing.T) {
 	}
 }
 
-// TestPlaneEndsByTheLoad: the first control plane that ends by itself, or does not become ready for its load, ends the
-// search. If the same load ends a second one, the trial is bad, and GaveWay contains the reason.
+// TestPlaneEndsByTheLoad: if a control plane ends by itself, or does not become ready for its load, the search ends. If
+// the same load ends a second control plane, the trial is bad, and GaveWay contains the reason.
 func TestPlaneEndsByTheLoad(t *testing.T) {
 	ended := exitcode.Environmentf("kube-apiserver-0 ended")
 	noRun := func(r *result.Result) { *r = result.Result{} }

@@ -1,6 +1,6 @@
-// Package capacity searches for the highest load that a control plane can sustain. Each trial is a run with one load.
-// The trial and its load are good if all gates pass. The type Search chooses the loads and evaluates the outcomes. It
-// accesses neither control planes nor clocks.
+// Package capacity searches for the highest load that a control plane can sustain. Each trial is a run with one load. A
+// trial is good if all its gates pass. The type Search chooses the loads and evaluates the outcomes. It accesses
+// neither control planes nor clocks.
 //
 // The load grows until a trial is bad; a rate doubles each time. Then the search estimates a psychometric curve: a
 // trial is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). Each trial updates the posterior over
@@ -67,23 +67,23 @@ const (
 	gridStep   = 0.005
 	confirmOf  = 5 // maximum number of confirming trials
 	confirmed  = 3 // number of confirming trials that must be good
-	// maxWide limits the width of the interval, as a multiple of the requested width, if a search has used all its
-	// trials. In a wider interval, it has not found the capacity.
+	// maxWide limits the width of the interval if a search has used all its trials. It is a multiple of the requested
+	// width. If the interval is wider, the search is unfinished.
 	maxWide = 2
-	// invalidInRow is the number of invalid trials in a row after which the generator counts as the limit. Other
-	// processes on the machine may cause a single invalid trial.
+	// invalidInRow is the number of invalid trials in a row after which the generator counts as the limit. A single
+	// invalid trial does not count, because other processes may have caused it.
 	invalidInRow = 2
 )
 
-// spreads returns the possible spreads in the posterior. A spread is the relative width of the band of loads in which a
-// trial may pass or fail.
+// spreads returns the possible values of the spread in the posterior. A spread is the relative width of the band of
+// loads in which a trial may pass or fail.
 func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 
 // Outcome is the result of a trial, as in capacity.json.
 type Outcome string
 
-// The outcomes of a trial. Invalid means that the generator was the limit, and NoData that the trial could not be
-// judged. Both outcomes say nothing about the capacity.
+// The outcomes of a trial. Invalid means that the generator was the limit. NoData means that the trial could not be
+// judged. Neither says anything about the capacity.
 const (
 	Good    Outcome = "good"
 	Bad     Outcome = "bad"
@@ -197,14 +197,14 @@ func (s *Search) near(low, high float64) bool {
 	return high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
 }
 
-// shares are the quantiles of the capacity at which trials run in turn.
+// shares are the quantiles of the capacity that the search tries in turn.
 var shares = []float64{0.5, 0.35, 0.65}
 
 // likely returns the capacity at the current quantile (see shares) of the posterior.
 func (s *Search) likely() float64 { return s.quantile(shares[s.next%len(shares)]) }
 
-// Further returns another load to try after the search has found a capacity. found is false if it has found no
-// capacity.
+// Further returns another load to try after the search has found a capacity. found is false if the search has not found
+// one.
 func (s *Search) Further() (load float64, found bool) { return s.likely(), s.answer == Found }
 
 // Saw records the outcome of a trial. After the search has found a capacity, further trials only refine the estimate.

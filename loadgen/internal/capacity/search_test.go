@@ -168,7 +168,7 @@ func TestTooFewTrials(t *testing.T) {
 	}
 }
 
-// A search ends when its interval lies between two neighbouring whole numbers.
+// A search ends when no whole number lies inside its interval.
 func TestWholeLoads(t *testing.T) {
 	o := capacity.Default(1, 10)
 	o.Growth, o.Whole = 1.2, true
@@ -183,7 +183,7 @@ func TestWholeLoads(t *testing.T) {
 	}
 }
 
-// A single bad trial, among good ones in the whole range, does not count as a capacity.
+// A single bad trial does not count as a capacity if loads in the whole range were good.
 func TestStrayBadTrial(t *testing.T) {
 	n := 0
 	e := search(t, capacity.Default(50, 400), func(float64) capacity.Outcome {
@@ -222,8 +222,8 @@ func TestTrialsBoundGrowth(t *testing.T) {
 	}
 }
 
-// Whole loads grow by at least one. If the generator is the limit at a load, the search tries no load between it and
-// the previous number.
+// Whole loads grow by at least one. If the generator is the limit at a load, the search tries no load between the
+// previous whole number and this load.
 func TestWholeLoadsGrow(t *testing.T) {
 	o := capacity.Default(1, 40)
 	o.Growth, o.Whole = 1.2, true
@@ -284,7 +284,8 @@ func TestGeneratorsLimitAtTheEnd(t *testing.T) {
 	}
 }
 
-// A search with alternating invalid trials and trials without data ends, even while it confirms the lower end.
+// A search ends if invalid trials and trials without data alternate, even while it confirms the lower end of the
+// interval.
 func TestUselessTrialsInTurns(t *testing.T) {
 	for _, useful := range []int{0, 12} {
 		n := 0

@@ -52,13 +52,14 @@ func server(rate float64) stubapi.Policy {
 	}
 }
 
-// capacityOf returns the load whose p99 reaches the bound at the end of a trial. The queue of a server with this rate
-// grows by the requests to which it cannot respond.
+// capacityOf returns the load whose p99 reaches the bound at the end of a trial. rate is the number of requests per
+// second to which the server responds; requests above this rate queue up.
 func capacityOf(rate float64) float64 {
 	return rate * (1 + stubBound.Seconds()/(0.99*stubHold.Seconds()))
 }
 
-// against runs one trial in virtual time with the real load engine and the real gates.
+// against runs one trial in virtual time with the real load engine and the real gates. offered is the load, and rate is
+// the rate at which the server responds.
 func against(t *testing.T, offered, rate float64) Outcome {
 	t.Helper()
 	var trial result.Trial

@@ -52,7 +52,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	return t, err
 }
 
-// endedBy describes how a run with the error err ended. It returns "" if the load cannot be the cause.
+// endedBy describes how the run with the error err ended. It returns "" if the load cannot be the cause.
 func endedBy(res result.Result, err error) string {
 	switch {
 	case len(res.Run.UnexpectedExits) > 0, errors.Is(err, run.ErrPlaneEnded):

@@ -15,9 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunInTurns searches for the capacities of two configurations. Trials of A and B alternate until both searches have an
-// answer, so that changes on the machine affect both. RunInTurns creates the directory of both searches in the
-// directory out. resume is a directory of two searches to resume; empty means new searches. If RunInTurns fails,
+// RunInTurns searches for the capacities of two configurations, A and B. Their trials alternate until both searches
+// have an answer, so that changes on the machine affect both. RunInTurns creates a directory for both searches in the
+// directory out. resume is the directory of two searches to resume; empty means new searches. If RunInTurns fails,
 // neither search has a trial.
 func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (result.CapacityComparison, string, error) {
 	p := pair{out: out, resume: resume}

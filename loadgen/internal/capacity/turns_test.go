@@ -30,8 +30,8 @@ func inPair(t *testing.T, a, b plane) (p *pair, order *[]string) {
 	return p, order
 }
 
-// TestInTurns checks that trials alternate until one search has ended, and that the ratio is right although the machine
-// becomes slower.
+// TestInTurns checks that trials alternate until one search has ended, and that the ratio of the capacities is right
+// even if the machine becomes slower meanwhile.
 func TestInTurns(t *testing.T) {
 	p, order := inPair(t, plane{capacity: 700, spread: 0.03}, plane{capacity: 350, spread: 0.03})
 	slower := 1.0
@@ -93,8 +93,8 @@ func TestInTurnsResumed(t *testing.T) {
 	}
 }
 
-// TestInTurnsFirstPlane checks that the result names the side whose first plane does not start, and that its logs stay.
-// If A's first plane does not start, the searches leave no files.
+// TestInTurnsFirstPlane checks that the result names the side whose first plane does not start, and that this plane's
+// logs stay. If A's first plane does not start, the searches leave no files.
 func TestInTurnsFirstPlane(t *testing.T) {
 	p, _ := inPair(t, plane{capacity: 700}, plane{})
 	p.sides[1].Member = func(_ context.Context, o run.Options) (result.Result, error) {
