@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// calm is the length of the simulated time after a run. Firing alerts can resolve in this time. It is longer than an
-// hour, the longest range of a rule.
+// calm is the length of the simulated time after a run, in which firing alerts can resolve. It is longer than an hour,
+// the longest range of a rule.
 const calm = 75 * time.Minute
 
 // Prove judges the run in dir by each Proof of its scenario. It writes no files.
@@ -69,8 +69,8 @@ func NotRun(p Proof, why error) Judged {
 	}
 }
 
-// Judge judges a run by a proof. It fails if ctx ends, or if the archive or the rules cannot be read. The result shows
-// all other problems.
+// Judge judges the run `in` by a proof. It fails if ctx ends, or if the archive or the rules cannot be read. All other
+// problems are part of the result.
 func Judge(ctx context.Context, p Proof, in *rundir.Recorded) (Judged, error) {
 	rules, err := alerting.Shipped()
 	if err != nil {
@@ -125,7 +125,7 @@ type judge struct {
 	h      alerting.History
 }
 
-// doubts returns the reasons why the run proves nothing, such as a missed fault.
+// doubts returns the reasons why the run proves nothing, such as a fault that did not take effect.
 func (j *judge) doubts(s *scenario.Scenario) []string {
 	all := []string{}
 	run := j.in.Run
@@ -256,7 +256,7 @@ func (j *judge) resolved(o *Outcome, f alerting.Firing) {
 	}
 }
 
-// nearly describes, for an alert that did not fire, how long it was pending after its cause.
+// nearly returns the text about an alert that did not fire: how long it was pending after its cause.
 func (j *judge) nearly(rule string, cause time.Time) string {
 	longest := time.Duration(0)
 	for _, f := range j.h.Firings {
@@ -277,8 +277,8 @@ func (j *judge) nearly(rule string, cause time.Time) string {
 
 func (j *judge) since(at time.Time) *float64 { return new(at.Sub(j.h.Start).Seconds()) }
 
-// describe returns the labels that distinguish the instances of an alert as a string, or the job if there are no such
-// labels.
+// describe returns the labels that distinguish the instances of an alert, as one string. If there are no such labels,
+// it returns the job.
 func describe(set map[string]string) string {
 	var parts []string
 	for name, v := range set {
@@ -351,7 +351,8 @@ func (j *judge) cut(s *scenario.Scenario) []string {
 	return all
 }
 
-// hidden returns the series that the proof hides from the rules, with the time ranges in this run.
+// hidden returns the series that the proof hides from the rules, with the time ranges in which they are hidden in this
+// run.
 func (j *judge) hidden() []alerting.Hidden {
 	var all []alerting.Hidden
 	for _, h := range j.proof.Hide {

@@ -57,14 +57,14 @@ func TestProven(t *testing.T) {
 	if j.Verdict != result.Pass || len(j.Reasons) > 0 {
 		t.Fatalf("%s: %q", j.Verdict, j.Reasons)
 	}
-	// Scrapes are at 0 s, 1 s, then every 5 s to 46 s. The disk's phase begins at 47 s, its
-	// fault a second later. At 60 s two of the twelve scrapes before had slow fsyncs: over a
-	// tenth. `for` lasts from then until 120 s.
+	// Scrapes are at 0 s, 1 s, then every 5 s up to 46 s. The phase with the slow disk begins at 47 s, its fault a
+	// second later. At 60 s, two of the last twelve scrapes had slow fsyncs, which is more than a tenth. The alert is
+	// then pending for 60 s and fires at 120 s.
 	o := j.Outcome("EtcdWALFsyncSlow")
 	if o.Part != MustFire || *o.CauseAt != 48 || *o.FiredAt != 120 || *o.Latency != 72 || *o.Floor != 92 || o.InCalm {
 		t.Errorf("%+v: cause %v, fired %v, latency %v of %v", o, *o.CauseAt, *o.FiredAt, *o.Latency, *o.Floor)
 	}
-	// The last slow fsync is scraped at 187 s: 2 minutes later at most a tenth is left.
+	// The last slow fsync is scraped at 187 s. Two minutes later, at most a tenth of the fsyncs in the range are slow.
 	if *o.ResolvedAt < 187+90 || *o.ResolvedAt > 187+120 {
 		t.Errorf("the alert resolved at %v s, want 277 s to 307 s", *o.ResolvedAt)
 	}
@@ -136,7 +136,7 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// A rule that follows from the fault may fire, and the outcome gives the reason.
+// A rule that follows from the fault may fire. The outcome then gives the reason why it may.
 func TestAllowed(t *testing.T) {
 	p := byName(t, "slow-disk")
 	in := recordRun(t, p, scrape.Options{}, func(l *archivetest.Lab, phase string, _ time.Duration) {
@@ -189,8 +189,8 @@ func TestInconclusiveProofs(t *testing.T) {
 	}
 }
 
-// A rule that looks back an hour resolves in the calm after the run. The second of two
-// faults is its cause.
+// A rule with a range of an hour resolves only in the simulated time after the run. Its cause is the second of two
+// faults.
 func TestResolvesInCalm(t *testing.T) {
 	p := byName(t, "peers")
 	in := recordRun(t, p, scrape.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {
@@ -220,8 +220,8 @@ func TestResolvesInCalm(t *testing.T) {
 	}
 }
 
-// What is taken out of the recorded data fires the rules about the monitoring,
-// and the same run without changes fires nothing.
+// The proof hides recorded series, so that the rules about the monitoring fire. Without hidden series, no rule fires in
+// the same run.
 func TestMonitoring(t *testing.T) {
 	in := recordRun(t, byName(t, "monitoring"), scrape.Options{}, func(l *archivetest.Lab, _ string, _ time.Duration) { fsync(l, 0.002) })
 	j := judged(t, byName(t, "monitoring"), in)
@@ -245,7 +245,7 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// Latency counts from the time at which the rule's data shows the cause.
+// With `since`, latency counts from the time at which the rule's data shows the cause.
 func TestSince(t *testing.T) {
 	p := byName(t, "nodes")
 	in := recordRun(t, p, scrape.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {

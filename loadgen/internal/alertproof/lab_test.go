@@ -22,9 +22,8 @@ var (
 // scraped is the interval between scrapes.
 const scraped = 5 * time.Second
 
-// recordRun runs through the phases of a scenario. It calls each for the 5 s before a
-// scrape, with the time since the phase's start. A phase with a condition lasts
-// 10 s.
+// recordRun simulates the phases of a scenario. Before each scrape, it calls `each` with the phase's name and the time
+// since the phase's start, to set the counts of the last 5 s. A phase with a condition lasts 10 s.
 func recordRun(t *testing.T, p Proof, o scrape.Options, each func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
 	t.Helper()
 	s, err := p.Read()
@@ -78,8 +77,7 @@ func faults(p scenario.Phase, start time.Time) []result.Event {
 	return all
 }
 
-// healthy adds the counts of a sound plane in 5 s, except the counts that tests
-// add themselves.
+// healthy adds the counts of a healthy plane for 5 s, except the counts that tests add themselves.
 func healthy(l *archivetest.Lab) {
 	for name, c := range l.Parts {
 		c.Add("process_cpu_seconds_total", 1)
@@ -96,7 +94,7 @@ func healthy(l *archivetest.Lab) {
 	}
 }
 
-// fsync counts 50 fsyncs of length v on every member.
+// fsync adds 50 fsyncs of v seconds to each etcd member.
 func fsync(l *archivetest.Lab, v float64) {
 	for name, c := range l.Parts {
 		if strings.HasPrefix(name, "etcd") {

@@ -7,8 +7,8 @@
 //     repeats the last one. Rules that look back an hour need this time.
 //   - Every other rule stayed silent. Rules that follow from the fault may fire.
 //
-// A run proves nothing if it was cut short, missed a fault, had an unexpected exit, or had a saturated generator that
-// is not the intended fault. Its verdict is then no data.
+// A run proves nothing if it was cut short, missed a fault or had an unexpected exit. The same applies if its generator
+// was saturated, unless this is the intended fault. The verdict is then no data.
 package alertproof
 
 import (
@@ -27,7 +27,7 @@ import (
 //go:embed runs/*.yaml
 var runs embed.FS
 
-// Proof is a scenario with the alerts that must fire, may fire or must be silent in a run of it.
+// Proof is a scenario with the alerts that must fire, may fire or must be silent when it runs.
 type Proof struct{ alerts.Run }
 
 // Stall stops the generator for a part of each second of a phase.

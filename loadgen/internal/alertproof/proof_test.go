@@ -11,8 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Every alert has the proof that its table names, and every proof is of alerts
-// that exist.
+// Every alert is expected by the proof that the table of alerts names for it, and proofs expect only alerts that exist.
 func TestEveryAlertHasAProof(t *testing.T) {
 	expected := map[string][]string{}
 	known := map[string]bool{}
@@ -45,8 +44,8 @@ func TestEveryAlertHasAProof(t *testing.T) {
 	}
 }
 
-// Each scenario is valid, has the phases that its proof names, and its own gates require
-// the alerts that the proof expects: it can be run by hand.
+// Each scenario is valid and has the phases that its proof names. Its gates require the alerts that the proof expects,
+// so a user can also run the scenario directly.
 func TestScenarios(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range All() {
@@ -110,9 +109,8 @@ func primary(rule string) string {
 	return ""
 }
 
-// A cause lasts until its rule may fire at the latest, 1.5 times its floor, or its effect
-// stays. It begins after a steady state could have been seen. The length of phases with a
-// condition counts as zero.
+// The run lasts at least 1.5 times the floor of a rule after the rule's cause, so that the rule can fire in time.
+// Phases with a condition count as zero.
 func TestCausesLast(t *testing.T) {
 	all, err := alerts.Rules()
 	if err != nil {
@@ -152,7 +150,8 @@ func TestCausesLast(t *testing.T) {
 	}
 }
 
-// Healthy runs are as long as the longest proof of their kind.
+// The healthy proof lasts at least as long as the longest other proof. This holds separately for planes with one etcd
+// member and with several.
 func TestHealthyRunsAreAsLong(t *testing.T) {
 	length := func(p Proof) (time.Duration, bool) {
 		s, err := p.Read()
@@ -180,7 +179,7 @@ func TestHealthyRunsAreAsLong(t *testing.T) {
 			t.Errorf("with several members %v: the healthy run lasts %v, the longest proof %v", several, healthy[several], longest[several])
 		}
 	}
-	if healthy[false] < 9*time.Minute+40*time.Second { // and two conditions
+	if healthy[false] < 9*time.Minute+40*time.Second { // plus two phases with conditions
 		t.Errorf("the healthy run lasts %v, want 10 minutes", healthy[false])
 	}
 }

@@ -31,11 +31,11 @@ type Outcome struct {
 	Severity string         `json:"severity"`
 	Part     Part           `json:"part"`
 	Verdict  result.Verdict `json:"verdict"`
-	// Why is one line: what is wrong, what could not be judged, or why the rule may fire.
+	// Why says, in one line, what is wrong, what could not be judged, or why the rule may fire.
 	Why string `json:"why,omitempty"`
 	// Fired reports whether the rule fired at any time.
 	Fired bool `json:"fired"`
-	// CauseAt is the time at which the cause of a rule that must fire began. FiredAt is the time at which that rule
+	// CauseAt is the time at which the cause began, for a rule that must fire. FiredAt is the time at which such a rule
 	// fired after its cause. For any other rule, FiredAt is the time at which it first fired.
 	CauseAt *float64 `json:"causeAtSeconds,omitempty"`
 	FiredAt *float64 `json:"firedAtSeconds,omitempty"`
@@ -44,8 +44,8 @@ type Outcome struct {
 	ResolvedAt *float64 `json:"resolvedAtSeconds,omitempty"`
 	// InCalm reports whether the rule resolved only in the simulated time after the run.
 	InCalm bool `json:"resolvedInCalm,omitempty"`
-	// Latency is the time from the cause until the rule fired. Floor is the maximum latency if every scrape and
-	// evaluation is on time. Latency must be at most 1.5 times Floor.
+	// Latency is the time from the cause until the rule fired. It must be at most 1.5 times Floor, the maximum latency
+	// if every scrape and evaluation is on time.
 	Latency *float64 `json:"latencySeconds,omitempty"`
 	Floor   *float64 `json:"floorSeconds,omitempty"`
 	// Of lists the labels of the alerts that fired.

@@ -9,8 +9,8 @@ import (
 
 func number(v float64) *float64 { return &v }
 
-// sample is two proofs. In the first a rule fires in time and another follows from it. In
-// the second one rule is late, one is unrelated, and one cannot be judged.
+// sample returns a report with two proofs. In the first one, a rule fires in time and another rule follows from it. In
+// the second one, one rule is late, one fires although it must be silent, and one cannot be judged.
 func sample() Report {
 	return NewReport([]Judged{
 		{Proof: "slow-path", Dir: "runs/a", Seconds: 465, Verdict: result.Pass, Reasons: []string{}, Outcomes: []Outcome{
