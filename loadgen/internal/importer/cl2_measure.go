@@ -425,8 +425,9 @@ func (c *cl2) queries(m call) {
 	}
 }
 
-// cl2Unit maps units of ClusterLoader2's queries, by their names, to a unit of scenarios. per is the number of query units in one
-// scenario unit, such as 1000 for ms. suffix is appended to thresholds in the query's unit.
+// cl2Unit converts a unit of ClusterLoader2's queries to a unit of scenarios. names lists the unit's names in queries,
+// separated by spaces. per is the number of query units in one scenario unit, such as 1000 for ms. suffix is appended
+// to thresholds in the query's unit.
 type cl2Unit struct {
 	names  string
 	unit   scenario.Unit

@@ -16,7 +16,8 @@ import (
 )
 
 // cl2Phase is a phase of a ClusterLoader2 step. It creates or deletes object bundles until each namespace has `want`
-// replicas of the bundle. `have` is the number of replicas before the phase.
+// replicas of the bundle. If each namespace has them already, it updates them. `have` is the number of replicas before
+// the phase.
 type cl2Phase struct {
 	*fields
 	item       *item
@@ -28,8 +29,8 @@ type cl2Phase struct {
 	keys       []cl2Objects
 }
 
-// change returns the number of bundles that the phase creates or deletes. If the number of replicas stays the same, it
-// returns the number of bundles that the phase updates.
+// change returns the number of bundles in all namespaces that the phase creates or deletes. If the number of replicas
+// stays the same, it returns the number of bundles that the phase updates.
 func (p *cl2Phase) change() int {
 	change := cmp.Or(p.want-p.have, p.want)
 	return max(change, -change) * max(1, p.spread)
@@ -245,7 +246,7 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	}
 }
 
-// creates counts in the current step the objects of a kind that a phase creates.
+// creates adds the objects of a kind that a phase creates to the object counts of the current step.
 func (c *cl2) creates(p *cl2Phase, kind string) {
 	if p.want > p.have {
 		c.asked.objects[kind] += (p.want - p.have) * max(1, p.asked)
@@ -253,7 +254,7 @@ func (c *cl2) creates(p *cl2Phase, kind string) {
 	}
 }
 
-// fill sets in a load or an action the templates of a phase's objects, and the namespaces that the objects go into.
+// fill adds the templates of a phase's objects, and the number of their namespaces, to a load or an action.
 func (c *cl2) fill(m *mapping, p *cl2Phase, templates []*mapping) *mapping {
 	return m.add("namespaces", when(p.spread > 1, p.spread), "placement", when(c.options.OwnCluster, "none"), "templates", templates)
 }
@@ -262,7 +263,7 @@ func (c *cl2) fill(m *mapping, p *cl2Phase, templates []*mapping) *mapping {
 // start at `first`.
 type cl2Bundle struct {
 	text            *templateText
-	documents       []string // the basename of each document
+	documents       []string // by YAML document of text: the basename of its object in the objectBundle
 	first, replicas int
 	labelled        bool
 }

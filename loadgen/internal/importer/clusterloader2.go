@@ -233,8 +233,9 @@ var cl2Loads = []struct{ name, rate, arrival string }{
 	{"steppedLoad", "", ""}, {"timeLimitedLoad", "", ""}, {"randomizedTimeLimitedLoad", "", "poisson"}, {"parallelismLimitedLoad", "", ""},
 }
 
-// pace converts the tuning set of a phase that creates or deletes n bundles with `each` objects per bundle. together is
-// the number of bundles in all phases of the step with this tuning set: some tuning sets share their rate among phases.
+// pace converts the tuning set of a phase that creates, updates or deletes n bundles of `each` objects. together is the
+// sum of n over all phases of the step that use this tuning set, because some tuning sets share their rate or limit
+// among phases.
 func (c *cl2) pace(item *item, f *fields, n, each, together int) (p cl2Pace) {
 	name := f.text("tuningSet", "")
 	t := c.tunings[name]

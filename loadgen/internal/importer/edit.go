@@ -14,8 +14,8 @@ import (
 )
 
 // edit changes a template with inText, which edits the lines of one document. To verify the change, edit renders the
-// new template with each element of `all`, and compares the result with the original objects after inObject has changed
-// them. If they differ, edit returns the original text and false.
+// old and the new template with each set of values in `all`. It applies inObject to the old objects and compares them
+// with the new ones. If they differ, edit returns the original text and false.
 func edit(limits *template.Bounds, text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
 	inObject func(m manifest, document int, values map[string]any)) (string, bool) {
 	before, err := render(limits, text, all[0])

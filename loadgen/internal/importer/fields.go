@@ -31,7 +31,8 @@ const (
 	whole      // it is used, or left out, with all its parts
 )
 
-// use records how a node was used. It does nothing if n is nil or an earlier use says more.
+// use records how a node was used. It does nothing if n is nil. If the node was used before, the larger value of use
+// stays.
 func (d *draft) use(n *yaml.Node, how use) {
 	if n != nil {
 		d.uses[n] = max(d.uses[n], how)

@@ -73,7 +73,7 @@ func TestEndlessImportsAreRefused(t *testing.T) {
 		"modules of many bytes": {map[string]string{
 			"config.yaml": "steps: [{module: {path: m.yaml}}, {module: {path: m.yaml}}]\n", "m.yaml": "#" + strings.Repeat("x", 3<<20) + "\nsteps: []\n",
 		}, clusterLoader, "more than 4 MiB"},
-		// The number of the line would take a comparison of each line with all lines of the file.
+		// To find the line of the error, the import would have to compare each line with all lines of the file.
 		"lines of a loop": {map[string]string{
 			"config.yaml": "#{{range until 2000}}\n#{{.}}{{end}}\n" + strings.Repeat("#"+strings.Repeat("x", 1000)+"\n", 1000) + "jobs: 5\n",
 		}, kubeBurner, "config.yaml: jobs: must be a list"},
@@ -95,7 +95,8 @@ func TestEndlessImportsAreRefused(t *testing.T) {
 	}
 }
 
-// One time limit holds for all files and templates of an import. Parts that it left out for lack of time are an error.
+// One time limit holds for all files and templates of an import. If the time is over, the import fails instead of
+// leaving out parts.
 func TestTimeOfAnImportIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	test, config := filepath.Join(dir, "test.yaml"), filepath.Join(dir, "jobs.yaml")

@@ -399,7 +399,8 @@ func linearIncrease(start, total, step, least int) func(n int) int {
 }
 
 // exponentialIncrease returns a function of n: by how much the number of iterations grows before step n. This is
-// `start` in the warm-up steps, and later `start` times a rising power of base, at most `most` if that is positive.
+// `start` in the warm-up steps, and later `start` times a rising power of base. If `most` is positive, it limits the
+// later steps.
 func exponentialIncrease(start, total int, base float64, most, warmup int) func(n int) int {
 	if base <= 0 {
 		base = 2

@@ -196,9 +196,9 @@ func (b *burner) alert(f *fields, item *item) {
 	}
 }
 
-// forJobs calls add with a new gate or comparison row, whose expression is value. If `expr`, the profile's expression,
-// uses the elapsed time of a job, each job with phases gets a row, evaluated over these phases. Otherwise one row is
-// evaluated over all phases. forJobs returns `why` or, if b.refused refuses the row, its reason.
+// forJobs calls add with new gates or comparison rows that have the expression value. If `expr`, the profile's
+// expression, uses the elapsed time of a job, each job with phases gets a row, evaluated over its phases. Otherwise one
+// row is evaluated over all phases. If `why` is set or b.refused refuses a row, forJobs stops and returns this reason.
 func (b *burner) forJobs(name, expr, value, why string, add func(*mapping)) string {
 	spans := []*part{{}}
 	if strings.Contains(expr, "$window") {

@@ -8,7 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// kube-burner creates an object only if no object has its name in its namespace. It reads values as text or typed.
+// kube-burner creates an object only if its namespace has no object with its name. EACH is a bool, but the
+// configuration compares it with a string.
 func TestObjectsOfOneName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "same.yml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: same\n"))
@@ -51,7 +52,8 @@ func TestObjectsOfOneName(t *testing.T) {
 	}
 }
 
-// A hook after a churn that has no phase is not run. The job removes its objects after each step, so that nothing is left to churn.
+// kube-burner runs the hook afterChurn only after a churn. This job has no churn, because it removes its objects after
+// each step.
 func TestHookAfterMissingChurn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "map.yml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm{{.Iteration}}'}\n"))

@@ -381,7 +381,7 @@ func (b *burner) number(j *burnJob) {
 // still exist, count is their number, and gone are those that were deleted.
 func (b *burner) matching(o *burnObject) (live, gone []*madeObjects, count int) {
 	asked := maps.Clone(o.labels)
-	delete(asked, iterationLabel) // for each value there is an object with it
+	delete(asked, iterationLabel) // ignore these two labels: each of their values selects some objects
 	delete(asked, replicaLabel)
 	for i := range b.made {
 		m := &b.made[i]

@@ -247,8 +247,8 @@ func (k *stages) delays(what string, s *stage) {
 	s.into = func() string { return what + " " + k.times[what].spread() }
 }
 
-// life adds an entry of podLives for the pods that a stage ends. If the stage describes a pod whose init containers have failed while
-// its other containers still wait, the entry ends an init container.
+// life adds an entry of podLives for the pods that a stage ends. failed means that the stage sets pods to Failed. If it
+// does so because an init container has failed while the other containers wait, the entry ends the init container.
 func (k *stages) life(s *stage, failed bool) {
 	code := 0
 	for _, m := range exitCode.FindAllStringSubmatch(s.template, -1) {

@@ -22,7 +22,8 @@ type nodePool struct {
 	need      need
 }
 
-// nodeResource holds how much of an extended resource or huge page size all pods and the largest pod request.
+// nodeResource holds the amounts of an extended resource or of huge pages that all pods request and that the largest
+// pod requests.
 type nodeResource struct{ total, largest float64 }
 
 const anyValue = "*"
@@ -177,7 +178,8 @@ func (d *draft) addPools(count int) {
 	}
 }
 
-// name returns a name for the pool, after a label without a value or, if all have values, after a label or a resource.
+// name derives a name for the pool from one of its labels, if possible one without a value. Without labels, it uses a
+// resource.
 func (p *nodePool) name() string {
 	keys := slices.Concat(sortedKeys(p.labels), sortedKeys(p.resources))
 	if len(keys) == 0 {
@@ -188,8 +190,9 @@ func (p *nodePool) name() string {
 	return nameOf(cmp.Or(strings.Trim(p.labels[key], "0123456789."), key[strings.LastIndexByte(key, '/')+1:]))
 }
 
-// problems adds the pods of an object to the pools, and returns what a bundled control plane does not support: unserved unless it is
-// empty, volumes if unbound is set, each field that keeps the pods from running, and each field that selects no namespace of the run.
+// problems adds the pods of an object to the pools, and returns what a bundled control plane does not support. The
+// result contains unserved unless it is empty, and the missing volumes if unbound is set. It also names each field that
+// keeps the pods from running or selects no namespace of the run.
 func (d *draft) problems(m manifest, pods need, unserved string, unbound bool) (all []string) {
 	if d.options.OwnCluster {
 		return nil

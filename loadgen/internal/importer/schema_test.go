@@ -107,7 +107,7 @@ func (w *schemaWalk) walkFile(f txtar.File, typ string) {
 	write(w.t, f.Name, f.Data)
 }
 
-// rebase writes the configuration and stores its result, with which others are compared.
+// rebase writes the configuration and stores its result. Later results are compared with it.
 func (w *schemaWalk) rebase() {
 	data, err := yaml.Marshal(w.root)
 	if err != nil {

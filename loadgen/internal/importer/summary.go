@@ -74,7 +74,8 @@ func (d *draft) summary(s *scenario.Scenario) (rows []Row) {
 	return rows
 }
 
-// These match the resource in a condition that an import writes: that all its objects are gone, or another condition.
+// These match the resource in a wait condition that an import wrote. waitedGone matches the condition that no object is
+// left. waitedFor matches all other conditions.
 var (
 	waitedGone = regexp.MustCompile(`count\(([a-z][a-z0-9.]*)(?: where (?:[^()]|\([^()]*\))*)?\) == 0`)
 	waitedFor  = regexp.MustCompile(`([a-z][a-z0-9.]*)\.(?:all|size)\(|count\(([a-z][a-z0-9.]*)`)
