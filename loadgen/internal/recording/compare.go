@@ -23,8 +23,8 @@ type Comparison struct {
 	// requests that the replay sent.
 	Requests int64 `json:"requests"`
 	Replayed int64 `json:"replayed"`
-	// Setup is the number of the remaining requests in the recording of the replay: requests that created objects for
-	// the replay, and requests of other clients.
+	// Setup is the number of requests in the replay's recording that the replay did not take from the original:
+	// requests that created its objects, and requests of other clients.
 	Setup int64 `json:"setup"`
 	// RateError is the largest Error of all Groups.
 	RateError float64 `json:"rateError"`
@@ -63,9 +63,9 @@ func (a Actor) recorded() (user string, replayed bool) {
 	return cmp.Or(a.As, a.Name), false
 }
 
-// Compare compares the recording in the file original with the file replay, a recording of its replay that keeps the
-// names of users. If that file contains users that a replay impersonated, Compare ignores all other requests in it.
-// Times are relative to the first request of each file.
+// Compare compares the recording in the file original with a recording of its replay in the file replay. That recording
+// must keep the names of users. If it contains users that a replay impersonated, Compare ignores all other requests in
+// it. Times are relative to the first request of each file.
 func Compare(original, replay string, o CompareOptions) (Comparison, error) {
 	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
 	a, err := read(original, speed)
@@ -109,7 +109,7 @@ type compared struct {
 	groups        map[comparedKey]int64
 	bins          []int32 // number of requests in each second
 	total, others int64   // others counts requests of clients that are not part of the replay
-	last          Micros  // time of the last request since the first
+	last          Micros  // time from the first to the last request
 }
 
 // add counts a request. at is the time since the first request.

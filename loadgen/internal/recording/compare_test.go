@@ -23,7 +23,7 @@ func file(t *testing.T, actors []Actor, all ...Request) string {
 	return path
 }
 
-// every returns requests of an actor. perSecond has the number of requests for each second.
+// every returns requests of an actor from the time shift on. perSecond has the number of requests for each second.
 func every(actor int, shift Micros, perSecond ...int) (all []Request) {
 	for second, n := range perSecond {
 		for i := range n {
@@ -80,7 +80,8 @@ func TestCompareTakesSpeedAndCopiesIntoAccount(t *testing.T) {
 	}
 }
 
-// A speed at which the replay of a recording would not fit into a recording is refused, before its seconds are counted.
+// Compare refuses a speed so low that the replay would be longer than a recording can be. It does so before it
+// allocates a counter for each second.
 func TestCompareRefusesEndlessReplays(t *testing.T) {
 	a := file(t, []Actor{{Name: "blue"}}, every(0, 0, 1, 1)...)
 	for _, speed := range []float64{1e-3, 1e-300, math.NaN()} {

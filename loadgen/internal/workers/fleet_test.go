@@ -99,7 +99,7 @@ func (b *bench) said(text string) bool {
 	return strings.Contains(strings.Join(b.steps, "\n"), text)
 }
 
-// newBench returns a bench whose workers have not joined yet.
+// newBench returns a bench for `of` workers, which have not joined yet. body is the scenario.
 func newBench(t *testing.T, of int, body string, change func(*threads, *Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, scenario: parse(t, body), dir: t.TempDir(), threads: &threads{t: t, build: "v1"}}
@@ -135,7 +135,7 @@ func (b *bench) join() error {
 	}, "run")
 }
 
-// prepared returns a bench with workers that are ready to run.
+// prepared returns a bench with `of` workers that are ready to run.
 func prepared(t *testing.T, of int, body string) *bench {
 	t.Helper()
 	b := newBench(t, of, body, nil)
@@ -179,7 +179,7 @@ func (r *running) end() error {
 	return r.err
 }
 
-// received returns the number of requests with a method that the server has received.
+// received returns the number of requests with an HTTP method that the server has received, without watches.
 func (b *bench) received(method string) (n int) {
 	for _, e := range b.server.Exchanges() {
 		if e.Method == method && !e.Watch {
@@ -209,8 +209,8 @@ phases:
   - {kind: requests, name: reads, verb: get, rate: 200/s, objects: 8}
 `
 
-// Three workers produce the results of one generator: the watches of all workers receive every write, slots and metrics
-// include all requests, and each worker sends its share.
+// Three workers produce the same results as one generator: the watches of all workers receive every write, and slots
+// and metrics include all requests. Each worker sends its share of the requests.
 func TestWorkersGiveOneResult(t *testing.T) {
 	b := prepared(t, 3, flood)
 	recording, stopRecording := context.WithCancel(context.Background())

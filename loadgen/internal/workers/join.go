@@ -127,7 +127,8 @@ func (f *Fleet) tell(format string, args ...any) {
 	}
 }
 
-// maxRefusals is the maximum number of refusals that the user sees. Any host on the network can cause refusals.
+// maxRefusals is the maximum number of refusals that the user sees. There is a limit because any host on the network
+// can cause refusals.
 const maxRefusals = 20
 
 // tellRefused shows the user why a peer was refused, once for each reason. A reason contains text from the peer only if

@@ -362,8 +362,8 @@ func TestCertificatesOfAWorkerAreLimited(t *testing.T) {
 	}
 }
 
-// If the scenario needs the nodes' kubelet API, the coordinator runs the nodes and reports the reason. Workers can also
-// divide a scenario that has nodes but no loads.
+// If the scenario needs the nodes' kubelet API, the coordinator runs the nodes, and WholeNodes returns the reason.
+// Otherwise workers divide the nodes, even if the scenario has no loads.
 func TestWhichNodesAreDivided(t *testing.T) {
 	const phase = "\nphases: [{name: p, for: 5s}]"
 	for name, c := range map[string]struct {

@@ -14,8 +14,7 @@ func TestPauseReachesWorkers(t *testing.T) {
 	loads := b.run("reads")
 	h2test.Await(t, "reads", func() bool { return b.received("GET") >= 100 })
 	b.fleet.Pause(time.Now())
-	// Messages are in order: replies after the pause come from workers that know of
-	// it.
+	// Messages arrive in order, so a reply that follows the pause comes from a worker that has received the pause.
 	offered := func() (sum int64) {
 		t.Helper()
 		for _, r := range b.measured().Requests {

@@ -30,8 +30,8 @@ type sent struct {
 	what string
 }
 
-// requestsOf runs the loads of a scenario, divided among workers, against a stub API server. It returns the requests
-// with a method, or all requests for "".
+// requestsOf runs the loads of a scenario, divided among `of` workers, against a stub API server. It returns the
+// requests with the given HTTP method, or all requests if method is "".
 func requestsOf(t *testing.T, s *scenario.Scenario, method string, of int) []sent {
 	t.Helper()
 	server, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes()})
@@ -83,8 +83,8 @@ func requestsOf(t *testing.T, s *scenario.Scenario, method string, of int) []sen
 // gather is how long a dispatcher collects arrivals before it sends them.
 const gather = 1100 * time.Microsecond
 
-// Together, any number of workers send the requests of a single worker: the same operations on the same objects at the
-// same intended times.
+// Any number of workers together send the requests that a single worker would send: the same operations on the same
+// objects at the same intended times.
 func TestWorkersTogetherSendTheOneSchedule(t *testing.T) {
 	for name, c := range map[string]struct{ method, body string }{
 		"mix of operations and tenants": {"", `
@@ -145,7 +145,7 @@ phases:
 	}
 }
 
-// Together, any number of workers open each watch once.
+// Any number of workers together open each watch once.
 func TestWatchesAreDivided(t *testing.T) {
 	s := parse(t, `phases: [{name: p, for: 3s, load: [{kind: watches, name: crowd, count: 15, rate: 100/s, objects: 3, slow: {fraction: 0.2, bytesPerSecond: 1000}}]}]`)
 	for _, of := range []int{1, 2, 3, 4, 7} {

@@ -72,8 +72,8 @@ type audit struct {
 	o        AuditOptions
 	accounts *accounts
 	query    query
-	// beta and oneTime are the sums of Beta and OneTime of all auditlog.Readers. reads reports whether the logs contain
-	// a get, list or watch.
+	// beta and oneTime add up the fields Beta and OneTime of all auditlog.Readers. reads reports whether the logs
+	// contain a get, list or watch.
 	beta, oneTime int64
 	reads         bool
 }

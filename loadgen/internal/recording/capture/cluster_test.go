@@ -68,7 +68,7 @@ func TestChangesBecomeWritesOfTheirPrograms(t *testing.T) {
 	}
 }
 
-// interrupted is a cluster that cannot be reached from 10 s to 10 s + away. Then its watches deliver a change.
+// interrupted is a cluster that is unreachable from 10 s until 10 s + away. Its watches deliver a change after that.
 type interrupted struct {
 	metadata.Getter
 	began time.Time

@@ -10,9 +10,9 @@ import (
 // span is the time from the first to the last event of a log, in microseconds since 1970.
 type span struct{ from, to int64 }
 
-// coverage ignores gaps in the logs that are shorter than shortestGap. It ignores times for which logs of some API
-// servers are missing if their sum is less than shortestShare, or less than the fraction smallestShare of the total
-// time.
+// coverage ignores gaps in the logs that are shorter than shortestGap. It also ignores times for which logs of some API
+// servers are missing, if these times add up to less than shortestShare, or to less than the fraction smallestShare of
+// the total time.
 const (
 	shortestGap   = time.Minute
 	smallestShare = 0.05
@@ -20,7 +20,8 @@ const (
 )
 
 // coverage returns notes about times without any log, and about times for which logs of some API servers are missing.
-// If twice is true, a log was given twice, so it omits the second kind of note.
+// twice means that a log was given twice. coverage then omits the second kind of note, because the number of API
+// servers is unknown.
 func coverage(spans []span, twice bool) (notes []string) {
 	type edge struct {
 		at   int64

@@ -38,8 +38,8 @@ type shape struct {
 	paged, initialEvents, dryRun                bool
 }
 
-// buckets is the number of slices that hold the records, divided by id. A slice that grows copies only its own records.
-// All events of a request are in the same slice.
+// buckets is the number of slices among which the records are divided by id. With several slices, a slice that grows
+// copies only a part of the records. All events of a request are in the same slice.
 const buckets = 64
 
 // records holds the events of all logs.

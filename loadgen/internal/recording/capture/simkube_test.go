@@ -187,7 +187,7 @@ func TestBadSimKubeRecordingIsRefused(t *testing.T) {
 	}
 }
 
-// Each field of a recording changes the requests or the notes, and a note counts each unknown field.
+// Each known field of a trace changes the requests or the notes. A note counts each unknown field.
 func TestSimKubeFieldsAreNoticed(t *testing.T) {
 	base := func() map[string]any {
 		pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a", "namespace": "b", "labels": map[string]any{"c": "d"}}, "spec": map[string]any{"x": "y"}}

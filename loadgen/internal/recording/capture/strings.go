@@ -7,7 +7,7 @@ import "hash/maphash"
 type stringTable struct {
 	seed  maphash.Seed
 	bytes []byte
-	ends  []uint32 // end of string i+1 in bytes
+	ends  []uint32 // ends[i] is the end, in bytes, of the string with number i+1
 	slots []uint32 // hash table of numbers with open addressing; 0 is a free slot
 }
 
@@ -63,5 +63,5 @@ func (t *stringTable) text(number uint32) []byte {
 
 func (t *stringTable) string(number uint32) string { return string(t.text(number)) }
 
-// full reports whether the table is almost full. Its offsets have only 32 bits.
+// full reports whether the table is almost full. The limit exists because its offsets have only 32 bits.
 func (t *stringTable) full() bool { return len(t.bytes) > 3<<30 }

@@ -26,8 +26,8 @@ const (
 
 // confinement returns the admission policies that restrict a ServiceAccount, with their bindings. The first policy
 // covers namespaced objects. It skips the namespaces of runs, so that it does not slow down measured requests. The
-// second covers namespaces and nodes: without it, the ServiceAccount could label other namespaces so that the first one
-// skips them. groups are the run's namespace groups; their namespaces have other names.
+// second policy covers namespaces and nodes. Without it, the ServiceAccount could label other namespaces so that the
+// first policy skips them. groups are the run's namespace groups, whose names do not begin with "stormglass-".
 func confinement(account, namespace, name string, groups []scenario.NamespaceGroup, meta func(name string) metav1.ObjectMeta) (all []runtime.Object) {
 	every := []admissionv1.OperationType{admissionv1.OperationAll}
 	rule := func(scope admissionv1.ScopeType, groups []string, resources ...string) admissionv1.NamedRuleWithOperations {
