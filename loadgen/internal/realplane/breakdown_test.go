@@ -29,12 +29,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// each is the number of calls of each verb.
+// each is the number of requests that call makes with each verb.
 const each = 40
 
-// The client, the audit log and the metrics measure the same requests. Their three
-// times are nested: a metric is observed within the handler whose end is audited,
-// and the response ends after that.
+// The client, the audit log and the metrics measure the same requests. The time by metrics is at most the time by the
+// audit log, because a metric is observed within the audited handler. The audited time is at most the client's time,
+// because the response ends later.
 func TestAuditAgreesWithMetrics(t *testing.T) {
 	plane := plane.Cluster()
 	if !slices.ContainsFunc(plane.Deviations, func(d control.Deviation) bool { return d.Setting == "--audit-log-path" }) {
@@ -89,12 +89,12 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 		t.Errorf("%s: by metrics %+v, by audit %+v", what, metrics, audit)
 		return
 	}
-	// Controllers list and watch every resource once, when they find it.
+	// Controllers list and watch every resource once, when they discover it.
 	others := r.Verb == "list"
 	if *audit.OurShare != 1 && !others {
 		t.Errorf("%s: the run's share is %v for a resource that no other client uses", what, *audit.OurShare)
 	}
-	// The metrics do not distinguish the tenant's GETs from ours.
+	// The metrics do not distinguish the tenant's GETs from other GETs of the run.
 	const tick = 2e-6 // audit times are whole microseconds
 	if r.Verb != "get" && *metrics.ServerMean > *audit.ServerMean+tick {
 		t.Errorf("%s: %v s by metrics, %v s by the audit log, which ends later", what, *metrics.ServerMean, *audit.ServerMean)
@@ -109,7 +109,7 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 	if parts[result.PartFilters] <= 0 {
 		t.Errorf("%s: no time in filters: %+v", what, audit.Parts)
 	}
-	// Upstream's calls to etcd; the histogram only has their sum.
+	// The etcd calls that the API server makes for each verb. The histogram only has the sum of their durations.
 	calls := map[string]string{
 		"create": "1.00 create calls", "get": "1.00 get calls",
 		"update": "1.00 update calls", "patch": "1.00 update calls", "delete": "1.00 delete calls per request, 1.00 get calls",
@@ -122,7 +122,7 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 	if _, found := parts[result.PartFairness]; !found {
 		t.Errorf("%s: fairness is not known: %v", what, audit.Warnings)
 	}
-	// A busy machine leaves no metric from which to tell admission from fairness.
+	// On a busy machine, no metric separates admission from fairness.
 	admission, admitted := parts[result.PartAdmission]
 	_, either := parts[result.PartAdmissionOrFairness]
 	if reads := r.Verb == "get" || r.Verb == "list"; reads && admission > 0 || !reads && !admitted && !either {

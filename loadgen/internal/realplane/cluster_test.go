@@ -21,8 +21,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A real control plane is used as a user's cluster: pods start on nodes whose
-// certificates it signed, and afterwards nothing of the run is left.
+// The plane serves as a user's cluster: pods start on nodes whose certificates the plane signed, and afterwards no
+// objects of the run are left.
 func TestUserClusterIsLeftClean(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -47,8 +47,8 @@ phases: [{name: rollout, for: 1s, actions: [{kind: deploy, name: web, replicas: 
 	nothingLeft(ctx, t, theirs.Admin)
 }
 
-// loadIsNoMaster: priority and fairness applies to the load, and it may read
-// the metrics.
+// loadIsNoMaster checks that the load's user is not in system:masters, so priority and fairness applies to it, and that
+// it may read the metrics.
 func loadIsNoMaster(ctx context.Context, t *testing.T, theirs *cluster.Target) {
 	t.Helper()
 	load, err := kubernetes.NewForConfig(theirs.Load)
@@ -63,8 +63,7 @@ func loadIsNoMaster(ctx context.Context, t *testing.T, theirs *cluster.Target) {
 	}
 }
 
-// loadMayNotSetUp: with a kubeconfig of the load's few rights, a run is refused before
-// it makes anything.
+// loadMayNotSetUp checks that a run with the load's limited rights is refused before it creates objects.
 func loadMayNotSetUp(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scenario.Scenario) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -118,7 +117,7 @@ func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scena
 	}
 }
 
-// nothingLeft: no object has the run's label or a name of the run.
+// nothingLeft checks that no object has the run's label or a name of the run.
 func nothingLeft(ctx context.Context, t *testing.T, admin *rest.Config) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(admin)

@@ -45,8 +45,8 @@ phases:
       - {kind: create, object: {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: test-noisy}, value: 100}}
 `
 
-// Priority and fairness uses the impersonated tenant: a created FlowSchema takes the
-// tenant's requests and no others, and is removed with the run.
+// Priority and fairness classifies requests by the impersonated tenant: a created FlowSchema matches the tenant's
+// requests and no others. Its objects are removed with the run.
 func TestCreatedFlowSchemaTakesTheTenant(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -73,7 +73,7 @@ func TestCreatedFlowSchemaTakesTheTenant(t *testing.T) {
 	must(t, err)
 	made, err := admin.FlowcontrolV1().FlowSchemas().Get(ctx, "test-noisy", metav1.GetOptions{})
 	must(t, err)
-	for flowSchemaOf(ctx, t, theirs, scenario.TenantUser("noisy")) != string(made.UID) { // API servers learn of it by a watch
+	for flowSchemaOf(ctx, t, theirs, scenario.TenantUser("noisy")) != string(made.UID) { // API servers notice new FlowSchemas by a watch
 		if ctx.Err() != nil {
 			t.Fatal("the tenant's requests are not of its FlowSchema")
 		}
@@ -83,7 +83,7 @@ func TestCreatedFlowSchemaTakesTheTenant(t *testing.T) {
 	}
 }
 
-// An object of the cluster is not replaced: the run is refused before it makes anything.
+// An object that exists in the cluster is not replaced. The run is refused before it creates objects.
 func TestCreateLeavesObjectsOfOthers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

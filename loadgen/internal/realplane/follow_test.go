@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
-// Conditions and transitions work over objects of a real API server: in the namespace, in another one, and in none.
+// Conditions and transitions work for objects in the run's namespace, in another namespace, and without a namespace.
 func TestConditionsAndTransitions(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

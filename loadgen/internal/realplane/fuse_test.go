@@ -36,7 +36,8 @@ func eventually(ctx context.Context, t *testing.T, what string, cond func() (boo
 	}
 }
 
-// Even if no process cleans up, deleting the run's first namespace also removes the cluster-scoped objects that it owns.
+// Deleting the run's first namespace also removes the cluster-scoped objects that it owns, even if no process cleans
+// up.
 func TestNamespaceOwnsWhatIsInNone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -82,7 +83,7 @@ func TestNamespaceOwnsWhatIsInNone(t *testing.T) {
 	}
 }
 
-// A Job in the cluster, with only its given rights, removes a run past its deadline, and then itself.
+// A Job with only the rights of its manifest removes an expired run in its cluster, and then itself.
 func TestJobRemovesExpiredRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// An undisturbed plane keeps its promises. A plane whose objects the test changes
-// does not, which shows that the first result is not an empty pass.
+// The history of an undisturbed plane shows no violation. If the test changes objects itself, the history shows it, so
+// the first result is not an empty pass.
 func TestHistory(t *testing.T) {
 	config := loadConfig(t)
 	maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
@@ -54,7 +54,7 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// past records a history and calls a function in the middle of it.
+// past records a history and returns it. It calls meddle, if not nil, in the middle of the history.
 func past(t *testing.T, config *rest.Config, name string, meddle func(context.Context)) result.History {
 	t.Helper()
 	l, err := history.New(load.Target{Config: config, Namespace: "default", Seed: 1}, history.Config{

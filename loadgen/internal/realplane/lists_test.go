@@ -10,8 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The variants of lists return what their names say, and all pages together
-// hold every object.
+// Each variant of a list returns the objects that it should. All pages together contain every object.
 func TestLists(t *testing.T) {
 	to, client := target(t, "lists")
 	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "found"}}
@@ -19,8 +18,7 @@ func TestLists(t *testing.T) {
 	must(t, err)
 	to.Config.DisableCompression = true // the test reads the responses
 	const objects = 25
-	// The cases run in any order; a list of the whole cluster must find objects of
-	// another load.
+	// The cases run in any order, but a list of the whole cluster must find objects of another load. Create them first.
 	succeeded(t, run(t, to, newLoad("others", func(l *scenario.Load) { l.Objects, l.Verb = objects, "list" }), 1))
 	for name, c := range map[string]struct {
 		change func(*scenario.Operation)
@@ -77,7 +75,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Protobuf is recognised by its magic number; its tokens are found too.
+// Protobuf responses are recognised by their magic number, and their continue tokens are found.
 func TestProtobuf(t *testing.T) {
 	to, _ := target(t, "protobuf")
 	for name, c := range map[string]struct {
@@ -107,8 +105,8 @@ func TestProtobuf(t *testing.T) {
 	}
 }
 
-// Large responses are compressed, as with client-go, and are still read correctly.
-// Lists whose pages are followed are requested without compression.
+// Large responses are compressed, as with client-go, and are read correctly. Lists are requested without compression if
+// the load follows their pages.
 func TestCompression(t *testing.T) {
 	to, _ := target(t, "compression")
 	for _, pages := range []bool{false, true} {

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// plane is shared: a test that creates nodes or certificate requests deletes them.
+// plane is shared by all tests, so a test that creates nodes or certificate requests deletes them.
 var plane = planetest.Plane{Config: &control.Config{APIServer: control.APIServer{Audit: control.AuditMetadata}, Etcd: control.Etcd{Flags: control.Flags{"enable-pprof": "true"}}}}
 
 func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &plane)) }

@@ -49,8 +49,8 @@ phases:
     actions: [{kind: delete, target: {resource: configmaps, namespaceGroup: beta}}]
 `
 
-// The run creates the namespaces of groups with their labels, puts objects into them, and removes them. It refuses a namespace
-// that exists before it creates anything.
+// The run creates the namespaces of groups with their labels, puts objects into them, and removes them. If one of the
+// namespaces already exists, the run is refused before it creates anything.
 func TestNamespaceGroups(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

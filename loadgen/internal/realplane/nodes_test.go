@@ -26,8 +26,7 @@ import (
 // taint keeps pods of other tests off the nodes.
 var taint = corev1.Taint{Key: "stormglass.example/simulated", Effect: corev1.TaintEffectNoSchedule}
 
-// Each kind of identity brings nodes up, runs a Deployment on them, survives a
-// failure and leaves nothing behind.
+// With each kind of identity, nodes become ready, run a Deployment, survive a failure and leave no objects behind.
 func TestControlPlaneAcceptsNodesAsKubelets(t *testing.T) {
 	config := loadConfig(t)
 	labels := map[string]string{"stormglass.example/run": "test"}
@@ -111,8 +110,8 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 		t.Errorf("results %+v", r)
 	}
 	for what, n := range fleet.Results().Errors {
-		// The Node authorizer learns of a binding a little later than the node: it refuses
-		// requests for the pod, its token and ConfigMap at first. It refuses nothing else.
+		// The Node authorizer learns of a binding a little later than the node. At first, it refuses requests for the
+		// pod, its token and its ConfigMap, and nothing else.
 		if strings.HasSuffix(what, " 403") && !strings.Contains(what, "serviceaccounts/token") && !strings.Contains(what, "configmaps") &&
 			!strings.Contains(what, "pods/status") && what != "get pods 403" {
 			t.Errorf("%d times %s", n, what)
@@ -127,8 +126,8 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 	}
 }
 
-// await lists and watches a resource of the default namespace until done returns true. done
-// gets the last changed object (nil at first) and the number of objects.
+// await lists and watches a resource of the default namespace until done returns true. done gets the last changed
+// object, or nil after the list, and the number of objects.
 func await(t *testing.T, ctx context.Context, getter cache.Getter, resource string, kind runtime.Object, done func(any, int) bool) {
 	t.Helper()
 	lw := cache.NewListWatchFromClient(getter, resource, "default", fields.Everything())

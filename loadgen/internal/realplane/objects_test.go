@@ -71,8 +71,8 @@ phases:
         templates: [{object: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: test-theirs}, rules: []}}]
 `
 
-// Objects of any kind are made from templates, in order and with definitions first; actions change the objects that they
-// select; an object of others stays unchanged, and nothing of the run stays.
+// Objects of any kind are created from templates in order, definitions first. Actions change only the objects that they
+// select, and objects of others stay unchanged. No object of the run is left.
 func TestObjectsFromTemplates(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -150,7 +150,7 @@ func TestObjectsFromTemplates(t *testing.T) {
 	}
 }
 
-// A manifest that the API server can never accept is a mistake in the scenario, not a failure of the cluster.
+// A manifest that the API server can never accept is an error in the scenario, not a failure of the cluster.
 func TestUnknownFieldOfAnObject(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

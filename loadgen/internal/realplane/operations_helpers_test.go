@@ -57,7 +57,7 @@ func defaults(o *scenario.Operation) {
 	}
 }
 
-// exchange is one request of an arrival, and its response.
+// exchange is a request that an arrival sent, and its response.
 type exchange struct {
 	n       int64
 	kind    request.Kind
@@ -66,7 +66,7 @@ type exchange struct {
 	body    []byte
 }
 
-// into decodes the response.
+// into decodes the response into o.
 func (e *exchange) into(t *testing.T, o any) {
 	t.Helper()
 	if err := json.Unmarshal(e.body, o); err != nil {
@@ -84,7 +84,7 @@ type recorder struct {
 	done   chan struct{}
 }
 
-// Next also ends arrivals that are not sent.
+// Next also counts arrivals that send no request as ended.
 func (r *recorder) Next(n int64, q *request.Request) bool {
 	if r.Operation.Next(n, q) {
 		return true
@@ -95,7 +95,7 @@ func (r *recorder) Next(n int64, q *request.Request) bool {
 	return false
 }
 
-// end is called with mu held.
+// end counts an arrival as ended. The caller holds mu.
 func (r *recorder) end() {
 	if r.left--; r.left == 0 {
 		close(r.done)
@@ -126,7 +126,7 @@ func (r *recorder) Done(q *request.Request, o load.Outcome, end time.Time) bool 
 	return again
 }
 
-// arrivals is a number of arrivals, one every 5 ms.
+// arrivals is a schedule with a number of arrivals, one every 5 ms.
 type arrivals int64
 
 func (a arrivals) At(n int64) time.Duration {
@@ -140,7 +140,7 @@ func (a arrivals) Due(elapsed time.Duration) int64 {
 	return min(int64(elapsed/(5*time.Millisecond))+1, int64(a))
 }
 
-// run makes n arrivals of a load and returns the requests and their responses.
+// run makes n arrivals of a load and returns all their requests with the responses.
 func run(t *testing.T, to load.Target, l scenario.Load, n int) []exchange {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deployment is a load's own manifest.
+// deployment is a custom manifest of a load.
 var deployment = map[string]any{
 	"apiVersion": "apps/v1", "kind": "Deployment",
 	"metadata": map[string]any{"name": "not-this", "namespace": "nor-this", "labels": map[string]any{"app": "x"}},
@@ -31,8 +31,8 @@ var deployment = map[string]any{
 // priority is an object of a resource without namespaces.
 var priority = map[string]any{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7}
 
-// Every verb works on every resource that has a manifest, and on resources with a
-// load's own manifest. Every write changes something.
+// Every verb works on every resource with a built-in manifest, and on resources with a custom manifest. Every write
+// changes something.
 func TestVerbs(t *testing.T) {
 	to, _ := target(t, "verbs")
 	resources := map[string]any{"deployments.apps": deployment, "priorityclasses.scheduling.k8s.io": priority}
@@ -42,7 +42,7 @@ func TestVerbs(t *testing.T) {
 	for resource, manifest := range resources {
 		for _, verb := range []string{"create", "get", "list", "update", "patch", "apply", "delete"} {
 			t.Run(verb+"/"+resource, func(t *testing.T) {
-				// The name includes the namespace, because not all objects are in one.
+				// The name includes the namespace, because some objects are cluster-scoped.
 				name, _, _ := strings.Cut(resource, ".")
 				l := newLoad(verb+"-"+name+"-"+to.Namespace, func(l *scenario.Load) {
 					l.Verb, l.Resource, l.Object, l.Namespaces, l.Objects = verb, resource, manifest, 2, 12
@@ -78,7 +78,8 @@ func written(t *testing.T, verb, loadName, resource string, all []exchange) {
 	}
 }
 
-// Objects are spread by share, and objects of the other namespaces exist too.
+// Objects are spread over namespaces as `spread` says, and the other namespaces are created with the run's label.
+// Objects have the configured sizes.
 func TestNamespacesAndSizes(t *testing.T) {
 	to, client := target(t, "spread")
 	l := newLoad("zipf", func(l *scenario.Load) {
@@ -118,7 +119,7 @@ func TestNamespacesAndSizes(t *testing.T) {
 	}
 }
 
-// A tenant's requests are made as that tenant, with its groups and rights.
+// A tenant's requests use the tenant's user, groups and rights.
 func TestTenants(t *testing.T) {
 	to, client := target(t, "tenants")
 	_, err := client.RbacV1().RoleBindings(to.Namespace).Create(t.Context(), &rbacv1.RoleBinding{
@@ -129,7 +130,7 @@ func TestTenants(t *testing.T) {
 	l := newLoad("tenants", func(l *scenario.Load) {
 		l.Verb, l.Tenants = "get", []scenario.Tenant{{Name: "blue", Share: 3, Groups: []string{"readers"}}, {Name: "yellow", Share: 1}}
 	})
-	// Authorizers learn of new rights by a watch.
+	// Authorizers notice new rights by a watch.
 	for granted := false; !granted; {
 		all := run(t, to, newLoad("probe", func(l *scenario.Load) {
 			l.Verb, l.Tenants = "get", []scenario.Tenant{{Name: "blue", Share: 1, Groups: []string{"readers"}}}
@@ -148,8 +149,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// Updates that name a version do not conflict with each other, however many run at
-// the same time.
+// Updates that name the resourceVersion that they replace do not conflict with each other, even if they run at the same
+// time.
 func TestUpdatesNameTheVersionTheyReplace(t *testing.T) {
 	to, _ := target(t, "updates")
 	for _, resource := range []string{scenario.WidgetResource, "leases.coordination.k8s.io"} {
@@ -159,8 +160,7 @@ func TestUpdatesNameTheVersionTheyReplace(t *testing.T) {
 	}
 }
 
-// Deleted objects are made again. Meanwhile they may be read by name: the only
-// error is a 404.
+// A load creates deleted objects again. Meanwhile, a get may return 404; no other error occurs.
 func TestMix(t *testing.T) {
 	to, _ := target(t, "mix")
 	l := newLoad("mix", func(l *scenario.Load) {

@@ -18,7 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The controllers react to the lives of pods: a Job completes, a node gets the taint of its pressure, an evicted pod is removed.
+// Controllers react to the simulated pods: a Job completes, a node under pressure gets its taint, and an evicted pod is
+// removed.
 func TestControllersActOnPodLives(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

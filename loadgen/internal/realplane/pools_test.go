@@ -16,7 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The scheduler places pods only on the pool that they ask for, also by a label that a kubelet may not set.
+// The scheduler places pods only on the node pool that they select, even if the pool's label is one that a kubelet may
+// not set.
 func TestPodsRunOnTheirPool(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Every component of a bundled plane serves its profiles. A user's cluster does so only for users with the right.
+// Every component of a bundled plane serves its profiles. A user's cluster serves them only to users with the required
+// right.
 func TestComponentsGiveProfiles(t *testing.T) {
 	s, err := scenario.Parse("test.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: test\nphases: [{name: a, for: 1s}]\n"), nil)
 	must(t, err)

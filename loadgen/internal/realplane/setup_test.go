@@ -106,8 +106,7 @@ phases:
 background: [{kind: requests, verb: get, rate: 1/s}]
 `
 
-// The objects of the setup apply to requests in the run's namespaces only, and are
-// removed with the run.
+// The setup objects apply only to requests in the run's namespaces, and are removed with the run.
 func TestSetupJudgesTheRunsNamespaces(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
