@@ -7,14 +7,12 @@
 // ours and net/http is the gain from our HTTP/2 client; the difference between net/http and client-go is the gain from
 // not decoding.
 //
-// Each measurement runs in a separate process, against a stub API server in another
-// process, so only the client is counted: CPU time by getrusage, memory
-// after a garbage collection. An iteration measures the sides in turn, so a machine
-// that slows down slows all. A unit ends with its side (cpu-µs/event:ours), or with
-// the sides whose ratio it is (cpu-µs/event:client-go/ours). It measures CPU
-// seconds, not wall time, so other programs on the machine have little effect.
-// Simulated nodes have no counterpart in client-go: their fidelities are compared
-// with each other.
+// Each measurement runs in a separate process, against a stub API server in another process. So it includes only the
+// client: CPU time by getrusage, and memory after a garbage collection. An iteration measures the sides in turn, so a
+// machine that becomes slower affects all sides. The unit of a result ends with its side (cpu-µs/event:ours), or with
+// two sides if the result is their ratio (cpu-µs/event:client-go/ours). The benchmarks measure CPU time, not wall time,
+// so other programs on the machine have little effect. Simulated nodes have no counterpart in client-go, so their
+// fidelities are compared with each other.
 package bench
 
 import (
@@ -35,7 +33,7 @@ var (
 	onlySide = flag.String("side", "", "measure this side alone")
 )
 
-// runEnv is the environment variable with the measurement of a process, as JSON.
+// runEnv is the environment variable that holds, as JSON, the measurement that a process makes.
 const runEnv = "STORMGLASS_BENCH_RUN"
 
 func TestMain(m *testing.M) {
@@ -55,13 +53,13 @@ type job struct {
 	Watches, Writes, Requests int
 }
 
-// figure is one number that a measurement gives.
+// figure is one number that a measurement returns.
 type figure struct {
 	Unit  string
 	Value float64
 }
 
-// comparison is work that several sides do; ratios are to the first.
+// comparison is a piece of work that all sides do. Ratios are relative to the first side.
 type comparison struct {
 	name  string
 	sides []side
@@ -80,7 +78,8 @@ func comparisons() map[string][]comparison {
 	}
 }
 
-// measure is the process of one measurement.
+// measure runs the measurement that text describes as JSON, and writes its figures to the standard output. It runs in a
+// separate process.
 func measure(ctx context.Context, text string) error {
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
@@ -162,7 +161,7 @@ func compare(b *testing.B, sides []side) {
 	for unit, sum := range sums {
 		b.ReportMetric(sum/float64(b.N), unit)
 	}
-	b.ReportMetric(0, "ns/op") // mostly the stub's pace
+	b.ReportMetric(0, "ns/op") // mostly the time that the stub takes
 }
 
 func startStub(fill ChildFill) (*Child, error) {

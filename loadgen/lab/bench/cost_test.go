@@ -36,7 +36,7 @@ func costOf(work func() error) (cost, error) {
 	return cost{to.cpu - from.cpu, to.allocs - from.allocs}, err
 }
 
-// per is the cost of each of n units called unit.
+// per returns the cost per unit. n is the number of units, and unit is their name.
 func (c cost) per(n int64, unit string) []figure {
 	return []figure{
 		{"cpu-µs/" + unit, float64(c.cpu.Nanoseconds()) / 1e3 / float64(n)},
@@ -44,8 +44,8 @@ func (c cost) per(n int64, unit string) []figure {
 	}
 }
 
-// memory is the memory in use after a garbage collection, in bytes: the Go heap
-// and stacks, and the resident set once free pages were given back.
+// memory is the memory in use after a garbage collection, in bytes: the Go heap and stacks, and the resident set after
+// free pages were returned to the system.
 type memory struct{ live, rss float64 }
 
 func memoryNow() (memory, error) {
@@ -63,7 +63,7 @@ func memoryNow() (memory, error) {
 	return memory{float64(m.HeapAlloc + m.StackInuse), float64(s.ResidentMemory())}, nil
 }
 
-// descriptorsNow is how many files and sockets are open.
+// descriptorsNow returns the number of open files and sockets.
 func descriptorsNow() (float64, error) {
 	p, err := procfs.Self()
 	if err != nil {
@@ -73,7 +73,7 @@ func descriptorsNow() (float64, error) {
 	return float64(n), err
 }
 
-// per is the growth since an earlier reading, of each of n units.
+// per returns the growth per unit since the reading `before`. n is the number of units, and unit is their name.
 func (m memory) per(before memory, n int, unit string) []figure {
 	return []figure{
 		{"live-KB/" + unit, (m.live - before.live) / 1e3 / float64(n)},

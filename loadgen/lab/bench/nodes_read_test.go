@@ -24,7 +24,7 @@ func TestGoBenchmarkIsRead(t *testing.T) {
 	}
 }
 
-// Output without figures, of several benchmarks or with an invalid figure is an error.
+// Output without figures, with several benchmarks or with an invalid figure is an error.
 func TestMissingFiguresAreAnError(t *testing.T) {
 	for _, out := range []string{"", "PASS\n", idle + idle, "BenchmarkX 1 5 ns/op\n", "BenchmarkX 1 many KB/node\n"} {
 		if got, err := readBenchmark(out); err == nil {

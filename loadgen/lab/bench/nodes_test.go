@@ -15,8 +15,8 @@ import (
 // internal/stubapi does not support many of them (tokens, CSINodes, selectors on spec.nodeName, client certificates).
 const nodePackage = "github.com/stormglass/stormglass/loadgen/internal/node"
 
-// BenchmarkNodes puts the fidelities side by side: nodes that renew a Lease every
-// 10 s, for 20 s (more of them: docs/sizing.md), and 5,000 pods on 500 nodes, from their binding to Ready.
+// BenchmarkNodes compares the fidelities: nodes that renew a Lease every 10 s, for 20 s (docs/sizing.md has results for
+// more nodes), and 5,000 pods on 500 nodes, from their binding until they are Ready.
 func BenchmarkNodes(b *testing.B) { compareAll(b) }
 
 func nodeComparisons() []comparison {
@@ -35,7 +35,7 @@ func nodeComparisons() []comparison {
 	return all
 }
 
-// nodeFigures are the units of the benchmarks' figures. Wall time is not among them.
+// nodeFigures are the units that readBenchmark reads. It ignores others, such as wall time.
 var nodeFigures = []string{"%core/1000nodes", "cpu-us/renewal", "KB/node", "B/node/s", "rss-MB", "descriptors", "cpu-s/1000pods"}
 
 func goBenchmark(pattern, times string) func(context.Context, job) ([]figure, error) {
@@ -54,8 +54,8 @@ func goBenchmark(pattern, times string) func(context.Context, job) ([]figure, er
 
 var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark\S+\s+\d+\s+(.*)$`)
 
-// readBenchmark reads the figures of the one benchmark in what go test printed:
-// pairs of a number and a unit.
+// readBenchmark reads the figures from the output of go test, which must contain exactly one benchmark. A figure is a
+// number followed by its unit.
 func readBenchmark(out string) ([]figure, error) {
 	lines := benchmarkLine.FindAllStringSubmatch(out, -1)
 	if len(lines) != 1 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// BenchmarkRate offers GETs of a ConfigMap of 1 KB at a rate a second, open loop, for 5 s.
+// BenchmarkRate offers GETs of a ConfigMap of 1 KB at a constant rate for 5 s, open loop.
 func BenchmarkRate(b *testing.B) { compareAll(b) }
 
 func rateComparisons() []comparison {
@@ -21,8 +21,7 @@ func rateComparisons() []comparison {
 	return all
 }
 
-// rate offers a rate for 5 s and says what of it was sent, how late, and at
-// what cost.
+// rate offers a load for 5 s. It returns how much of it was sent, how late, and at what cost.
 func rate(a asked) func(context.Context, job) ([]figure, error) {
 	const length = 5 * time.Second
 	return func(ctx context.Context, _ job) ([]figure, error) {

@@ -23,8 +23,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// BenchmarkRequests sends GETs of a ConfigMap of 1 KB, merge patches of 1 KB, and LISTs of
-// 100 such ConfigMaps, at a rate a second, open loop.
+// BenchmarkRequests sends GETs of a ConfigMap of 1 KB, merge patches of 1 KB, and LISTs of 100 such ConfigMaps, at a
+// constant rate, open loop.
 func BenchmarkRequests(b *testing.B) { compareAll(b) }
 
 func requestComparisons() []comparison {
@@ -40,14 +40,14 @@ func requestComparisons() []comparison {
 	return all
 }
 
-// listed is the number of objects, which is the number of items of a list.
+// listed is the number of objects in the stub. Each list returns all of them.
 const listed = 100
 
-// asked is the load of a request benchmark: its requests and rate.
+// asked is the load of a request benchmark.
 type asked struct {
 	verb      string
 	perSecond float64
-	share     int // of the job's requests: 1/share
+	share     int // the benchmark sends 1/share of the job's requests
 }
 
 func (a asked) count(j job) int { return j.Requests / a.share }
@@ -59,13 +59,12 @@ func patch(b []byte, n int64) []byte {
 	for range 1024 {
 		b = append(b, 'x')
 	}
-	strconv.AppendInt(b[at:at], 1e18+n, 10) // over the first of them
+	strconv.AppendInt(b[at:at], 1e18+n, 10) // overwrites the first digits of the payload
 	return append(b, `"}}`...)
 }
 
-// requester prepares n requests of one side. What it returns makes them, and
-// says how many were sent: on a busy machine the open loop's time may be over
-// before the last.
+// requester prepares n requests of one side. send sends them and returns the number that it has sent. On a busy
+// machine, the number may be lower than n, because the time of the open loop ends before the last request.
 type requester func(ctx context.Context, a asked, stub *Child, n int) (send func() (int64, error), err error)
 
 // against runs one side of a request benchmark.
@@ -100,7 +99,7 @@ func (a asked) against(side requester) func(context.Context, job) ([]figure, err
 	}
 }
 
-// calls maps a verb to the function that makes the client's nth call.
+// calls maps a verb to a function that makes a call of the client. n is the number of the call.
 type calls map[string]func(ctx context.Context, n int64) error
 
 // theirs returns the side of a client-go client. Each call starts on schedule in a
@@ -224,7 +223,7 @@ func newLoad(ctx context.Context, a asked, stub *Child) (*request.Requests, erro
 	return r, r.Prepare(ctx)
 }
 
-// operation asks for the stub's objects in turn.
+// operation requests the stub's objects in turn.
 type operation struct {
 	verb     string
 	template *request.Template

@@ -16,15 +16,14 @@ import (
 
 const (
 	namespace = "storm"
-	object    = "bench" // the prefix of the stub's objects
-	eventSize = 1200    // of the payload: with its metadata an event has 1.5 KB
-	// perSecond is how fast the stub writes: far below what either side can
-	// take, so that none saves by doing much at once.
+	object    = "bench" // prefix of the names of the stub's objects
+	eventSize = 1200    // bytes of payload; with metadata, an event has 1.5 KB
+	// perSecond is the number of writes per second. It is so low that no side can save work by handling several events
+	// at once.
 	perSecond = 20
 )
 
-// BenchmarkWatch opens watches of one ConfigMap, which is written 20 times a second:
-// events of 1.5 KB.
+// BenchmarkWatch opens watches of one ConfigMap, which is written 20 times a second. Each event has 1.5 KB.
 func BenchmarkWatch(b *testing.B) { compareAll(b) }
 
 func watchComparisons() []comparison {
@@ -48,7 +47,7 @@ func watchComparisons() []comparison {
 type drainer interface {
 	// open opens n watches; it may return before they are established.
 	open(ctx context.Context, n int) error
-	// events is how many change events were delivered.
+	// events returns the number of delivered change events.
 	events() int64
 	close()
 }
@@ -91,7 +90,7 @@ func drain(start func(*Child) (drainer, error)) func(context.Context, job) ([]fi
 			}
 			return await(ctx, func() (bool, error) { return d.events() >= want, nil })
 		}
-		if err := round(2); err != nil { // buffers and stacks have grown
+		if err := round(2); err != nil { // now buffers and stacks have grown
 			return nil, fmt.Errorf("first events: %w", err)
 		}
 		full, err := memoryNow()
@@ -126,12 +125,12 @@ func drain(start func(*Child) (drainer, error)) func(context.Context, job) ([]fi
 	}
 }
 
-// await looks every 50 ms until ok holds, for two minutes at most.
+// await checks ok every 50 ms until it returns true, for at most two minutes.
 func await(ctx context.Context, ok func() (bool, error)) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) { return ok() })
 }
 
-// ours is the engine's watches, as a scenario makes them.
+// ours opens watches with the load engine, as a scenario does.
 type ours struct {
 	target   load.Target
 	encoding string

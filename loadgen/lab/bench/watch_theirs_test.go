@@ -23,14 +23,14 @@ const (
 	protobufType = "application/vnd.kubernetes.protobuf"
 )
 
-// typedClient is client-go's, without its rate limit.
+// typedClient returns a client-go clientset without a client-side rate limit.
 func typedClient(stub *Child, contentType string) (*kubernetes.Clientset, error) {
 	config := stub.Config()
 	config.ContentType, config.AcceptContentTypes = contentType, contentType
 	return kubernetes.NewForConfig(config)
 }
 
-// counted is a side whose watches read on goroutines that end with their context.
+// counted is a side whose watches run in goroutines until their context ends. It counts their events.
 type counted struct {
 	watch  func(ctx context.Context, n int, event func()) error
 	cancel context.CancelFunc
@@ -49,7 +49,7 @@ func (c *counted) open(ctx context.Context, n int) error {
 func (c *counted) events() int64 { return c.count.Load() }
 func (c *counted) close()        { c.cancel() }
 
-// typedWatch is client-go's typed watches: a goroutine reads each.
+// typedWatch returns a side with client-go's typed watches. One goroutine reads each watch.
 func typedWatch(contentType string) func(*Child) (drainer, error) {
 	return func(stub *Child) (drainer, error) {
 		c, err := typedClient(stub, contentType)
@@ -77,7 +77,7 @@ func typedWatch(contentType string) func(*Child) (drainer, error) {
 	}
 }
 
-// newInformers are client-go's informers, one for each watch, with a handler that counts.
+// newInformers returns a side with client-go's informers, one for each watch, whose handlers count events.
 func newInformers(stub *Child) (drainer, error) {
 	c, err := typedClient(stub, jsonType)
 	return newCounted(func(ctx context.Context, n int, event func()) error {
@@ -152,10 +152,10 @@ func httpCalls(stub *Child) (calls, error) {
 	}, nil
 }
 
-// future is later than the stub's versions: a watch from it begins with no event.
+// future is a resourceVersion later than all versions of the stub, so a watch from it begins without events.
 const future = "1000"
 
-// newHTTPWatches read each watch on a goroutine, by the engine's scanner.
+// newHTTPWatches returns a side with net/http, in which a goroutine reads each watch with the engine's scanner.
 func newHTTPWatches(stub *Child) (drainer, error) {
 	c, err := newHTTPClient(stub)
 	return newCounted(func(ctx context.Context, n int, event func()) error {
@@ -173,14 +173,13 @@ func newHTTPWatches(stub *Child) (drainer, error) {
 	}), err
 }
 
-// wantedKeys are the keys of a watch event that are read: their depth, and whether their
-// values are objects.
+// wantedKeys are the keys of a watch event that scan reads, with their depth, and whether their values are objects.
 var wantedKeys = map[string]struct {
 	depth  int
 	object bool
 }{"type": {1, false}, "object": {1, true}, "metadata": {2, true}, "resourceVersion": {3, false}}
 
-// scan tells of the events of a stream and reads of each what the engine reads: type and
+// scan calls event for each change in a stream. Of each event, it reads the same fields as the engine: type and
 // resourceVersion.
 func scan(stream io.Reader, event func()) error {
 	s := jsonscan.Scanner{Stream: true, LongestKey: 256, LongestValue: 256}

@@ -41,7 +41,7 @@ func openLog(path string) (*reader, error) {
 	return &reader{file: file, text: bufio.NewReader(file)}, nil
 }
 
-// Keys in counts of requests that a node sends even if nothing happens: to renew its Lease and to report its status.
+// Keys in counts of the requests that an idle node sends: it renews its Lease and reports its status.
 const (
 	renewal    = "update leases"
 	nodeReport = "patch nodes/status"

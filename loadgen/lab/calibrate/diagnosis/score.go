@@ -202,14 +202,15 @@ func (t trial) wronglyHealthy() bool {
 	return d.Answer == result.Healthy && len(t.failed)+len(d.Symptoms)+len(d.Causes)+len(d.Lacked)+len(d.Doubts) > 0
 }
 
-// words reports whether the text of the right cause contains all required words and no forbidden words.
+// words reports whether the text of the cause that is right for fault i contains all required words and no forbidden
+// words.
 func (t trial) words(i int) bool {
 	for _, c := range t.causes() {
 		if k, _ := t.right(i, c); !k {
 			continue
 		}
 		text := c.Title + ": " + c.Sentence
-		said, _, _ := strings.Cut(text, "; ") // without the part about signals that are calm
+		said, _, _ := strings.Cut(text, "; ") // without the part about signals that show no problem
 		has := func(word string) bool { return strings.Contains(text, word) }
 		return !slices.ContainsFunc(t.planted.cases[i].Words, func(w string) bool { return !has(w) }) &&
 			!slices.ContainsFunc(t.planted.cases[i].Never, func(w string) bool { return strings.Contains(said, w) })
