@@ -13,14 +13,14 @@ import (
 
 const module = "github.com/stormglass/stormglass/"
 
-// rule forbids packages below from to import, directly or indirectly, packages below
-// never. except lists exempt imports, and importers after "from ".
+// rule forbids the package `from`, and all packages below it, to import packages in `never`, directly or indirectly.
+// except lists allowed imports. An entry "from PATH" exempts the importing package PATH.
 type rule struct {
 	why    string
 	from   string
 	never  []string
 	except []string
-	// direct looks at a package's own imports only.
+	// direct limits the rule to direct imports.
 	direct bool
 }
 
@@ -178,9 +178,8 @@ var making = []string{
 	module + "loadgen/internal/workload", module + "loadgen/internal/workers", module + "loadgen/internal/follow", module + "loadgen/internal/apiclient", module + "loadgen/internal/observe",
 }
 
-// layers lists the packages of loadgen from the top down: each imports only those
-// below it. A name stands for the package and those in its folder that are not named
-// themselves.
+// layers lists the packages of loadgen from the top down. A package imports no package of a higher layer. A name stands
+// for the package and for the packages below it that are not listed themselves.
 var layers = []string{
 	"cmd", "loadgen/cli", "loadgen/testplane", "loadgen/lab/calibrate/pairs", "loadgen",
 	"loadgen/internal/runs/site", "loadgen/internal/web", "loadgen/internal/ab", "loadgen/internal/runs", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/series", "loadgen/internal/run", "loadgen/internal/runmetrics", "loadgen/internal/importer", "loadgen/lab/bench", "loadgen/lab/calibrate", "loadgen/lab/calibrate/diagnosis", "loadgen/lab/calibrate/imports", "loadgen/internal/realplane",

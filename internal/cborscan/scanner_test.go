@@ -26,7 +26,7 @@ func wanted(key string) want {
 	return nothing
 }
 
-// reduced holds the fields of an object that the test reads.
+// reduced returns the fields of an object that a scanner must return.
 func reduced(object map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range object {
@@ -58,7 +58,7 @@ func scan(s *Scanner, text []byte, piece func(left int) int) (all []map[string]a
 	var keys []string
 	key := ""
 	for len(text) > 0 {
-		p := bytes.Clone(text[:piece(len(text))]) // spoiled afterwards: nothing may be kept of a piece
+		p := bytes.Clone(text[:piece(len(text))]) // overwritten afterwards, because the scanner must not keep references to a piece
 		text = text[len(p):]
 		for rest := p; len(rest) > 0; {
 			n, token, err := s.Next(rest)
@@ -100,7 +100,7 @@ func scan(s *Scanner, text []byte, piece func(left int) int) (all []map[string]a
 	return all, nil
 }
 
-// value draws a value of an object as it may be nested.
+// value returns a random value, in which objects and lists are nested at most depth levels deep.
 func value(r *rand.Rand, depth int) any {
 	text := func() string { return strings.Repeat("xyz", r.IntN(30)) }
 	switch n := r.IntN(9); {
@@ -126,7 +126,7 @@ func value(r *rand.Rand, depth int) any {
 	return text()
 }
 
-// encoder writes as API servers do: text as byte strings, with a self-describing tag or without.
+// encoder returns a function that encodes like API servers, with text as byte strings.
 func encoder(t *testing.T) func(v any) []byte {
 	t.Helper()
 	mode, err := cbor.EncOptions{String: cbor.StringToByteString}.EncMode()

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// program has a command of each kind.
+// program returns a program with a command of each kind.
 func program() *cobra.Command {
 	ran := func(*cobra.Command, []string) error { return nil }
 	root := &cobra.Command{Use: "prog", SilenceErrors: true, SilenceUsage: true}
@@ -151,7 +151,7 @@ func TestCheckLeavesPathUnchanged(t *testing.T) {
 	}
 }
 
-// Words of a usage line that are values of flags, other forms or standard input do not count as
+// Words of a usage line that are values of flags, alternative forms or a file for standard input do not count as
 // arguments.
 func TestArgumentsOfAUsageLine(t *testing.T) {
 	for use, want := range map[string]struct {

@@ -29,8 +29,8 @@ func Format(v float64, n int) string {
 	return s
 }
 
-// Change formats a relative change as a percentage with one decimal, such as "+4.8%" for 0.048. A change below 0.05% is
-// "0%".
+// Change formats a relative change as a percentage with one decimal, such as "+4.8%" for 0.048. A change of less than
+// 0.05% in either direction is "0%".
 func Change(share float64) string {
 	if math.Abs(100*share) < 0.05 {
 		return "0%"

@@ -26,7 +26,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// A change below its resolution has no sign.
+// A change that rounds to zero has no sign.
 func TestChange(t *testing.T) {
 	for v, want := range map[float64]string{0: "0%", 0.0004: "0%", -0.0004: "0%", 0.0006: "+0.1%", -0.039: "-3.9%", 1: "+100.0%"} {
 		if got := Change(v); got != want {

@@ -131,7 +131,7 @@ var (
 	notAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// read takes a page apart. Indented blocks count as code spans, line by line.
+// read splits a page into its parts. Each line of an indented block counts as a code span.
 func read(text string) *page {
 	p := &page{}
 	open := ""
@@ -170,8 +170,8 @@ func read(text string) *page {
 	return p
 }
 
-// anchor is the name that a heading gets on a forge: lower case, without signs,
-// spaces as dashes; one that is taken gets a number.
+// anchor returns the anchor that a code host generates for a heading: lower case, without punctuation, with dashes for
+// spaces. A repeated anchor gets a number.
 func (p *page) anchor(text string) string {
 	text = linked.ReplaceAllString(text, "$1")
 	name := strings.ReplaceAll(notAnchor.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
@@ -198,8 +198,8 @@ func pages(t *testing.T) map[string]*page {
 	return all
 }
 
-// tracked lists the files of the repository, except files in folders of builds
-// and runs, by path from its root.
+// tracked returns the paths, relative to the repository's root, of all files except those in directories of builds and
+// runs.
 func tracked(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -226,7 +226,7 @@ func tracked(t *testing.T) []string {
 	return all
 }
 
-// TestRead: a page is taken apart as forges render it.
+// TestRead checks that read finds the parts of a page that code hosts render.
 func TestRead(t *testing.T) {
 	p := read("# A `b` c\n## A b, c\n# A b c\nsee [x](y.md#z), `[no](link)` and <http://a>\n\n    make build # now\n\n```sh test\n# not a heading\ntrue\n```\n")
 	if want := []string{"a-b-c", "a-b-c-1", "a-b-c-2"}; !slices.Equal(p.anchors, want) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// hardToRead are constructions that readers had to read twice, with the usual English for each.
+// hardToRead lists constructions that are hard to read, with advice for each.
 var hardToRead = []struct{ pattern, instead string }{
 	{`\b(is|are|was|were) (what|those|that) (of|which|who|has|have|had|are|were|it|they|there|a|an|the)\b`, "name the thing"},
 	{`\b(is|are|was|were) none\b`, "say what is missing"},
@@ -31,7 +31,7 @@ var hardToRead = []struct{ pattern, instead string }{
 	{`\b(nothing|none|all|no \w+) but\b|\bbut for\b`, "only, except"},
 }
 
-// maxHard is the number of such constructions that 10,000 words may have.
+// maxHard is the maximum number of such constructions per 10,000 words.
 const maxHard = 4
 
 // TestProse keeps comments, messages and pages readable.

@@ -25,8 +25,7 @@ func meanings() map[int]string {
 	}
 }
 
-// Every table of exit codes in README and docs says what the codes mean, all of them,
-// and no text names a code that there is not.
+// Every table of exit codes in README and docs lists all codes with their meanings, and no text names an unknown code.
 func TestDocsSayWhatTheCodesMean(t *testing.T) {
 	tables := 0
 	for _, file := range pages(t) {
@@ -67,10 +66,10 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// codeTables are the tables of Markdown whose first column is the exit code.
+// codeTables returns the Markdown tables whose first column is the exit code. Each maps the code to its meaning.
 func codeTables(text string) (tables []map[int]string) {
 	var table map[int]string
-	inside := false // a table; its first line is the head
+	inside := false // whether the previous line belongs to a table; the first line of a table is its head
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		first := strings.Trim(strings.TrimSpace(cells[0]), "`*")

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// members are the files of an archive by name.
+// members returns the content of each file of an archive, by name.
 func members(t *testing.T, r io.Reader) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -83,7 +83,7 @@ func TestImageOfNoProgram(t *testing.T) {
 	}
 }
 
-// Directories, owners, the user and the directory that a program starts in are the image's.
+// The archive contains the directories, owners, user and working directory of the Image.
 func TestImageOfFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image.tar")
 	if err := Write(file, Image{

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// wish decides what a test does with the value of a key: by the key and the
-// test's seed, so that the reference can decide the same.
+// wish decides what a test does with the value of a key. The decision depends only on the key and the seed, so that the
+// test can decide the same for the output of encoding/json.
 type wish uint64
 
 func (w wish) of(key string) want {
@@ -24,8 +24,7 @@ func (w wish) of(key string) want {
 	return want(h.Sum64() % 3)
 }
 
-// found holds the tokens of one text: members by key, those read
-// over left out.
+// found holds the tokens of one object: the requested members, by key.
 type found map[string]any
 
 // reduced returns the members that a scanner must find in an object that encoding/json has decoded.
@@ -52,7 +51,7 @@ func (w wish) scanned(s *Scanner, text []byte, piece func(left int) int) (all []
 	var keys []string
 	key := ""
 	for len(text) > 0 {
-		// A copy that is spoiled afterwards: nothing may be kept of a piece.
+		// Overwrite the piece afterwards, because the scanner must not keep references to it.
 		p := bytes.Clone(text[:piece(len(text))])
 		text = text[len(p):]
 		for rest := p; len(rest) > 0; {
@@ -69,7 +68,7 @@ func (w wish) scanned(s *Scanner, text []byte, piece func(left int) int) (all []
 			case Key:
 				// Replace invalid UTF-8 as encoding/json does.
 				key = string([]rune(string(s.Text())))
-				delete(open[len(open)-1], key) // the last of a name counts
+				delete(open[len(open)-1], key) // if a key occurs twice, the last value counts
 				switch w.of(key) {
 				case content:
 					s.Keep()
@@ -151,7 +150,7 @@ var texts = []string{
 	`{"` + strings.Repeat("k", 300) + `":"` + strings.Repeat("x", 300) + `\\"}`,
 }
 
-// pieces cuts at random.
+// pieces returns a function that cuts at random: it returns the length of the next piece.
 func pieces(seed uint64) func(int) int {
 	cut := rand.New(rand.NewPCG(seed, 1))
 	return func(left int) int { return 1 + cut.IntN(min(left, 40)) }
@@ -174,8 +173,8 @@ func TestScannerReadsAsEncodingJSONDoes(t *testing.T) {
 	}
 }
 
-// For any text, cut anywhere, the scanner returns the same as encoding/json, or
-// an error if encoding/json does.
+// For any text, cut anywhere, the scanner returns the same values as encoding/json, or an error if encoding/json
+// returns one.
 func FuzzScanner(f *testing.F) {
 	for i, text := range texts {
 		f.Add([]byte(text), i%2 == 0, uint64(i))
@@ -200,7 +199,7 @@ func TestNestingIsBoundedAsInEncodingJSON(t *testing.T) {
 	}
 }
 
-// A server cannot make the scanner keep long values.
+// A server cannot make the scanner store long values.
 func TestScannerKeepsNothingLong(t *testing.T) {
 	for _, value := range []string{`"`, `1`} {
 		s := Scanner{LongestKey: 10, LongestValue: 100}
@@ -281,7 +280,7 @@ func TestScannerAllocatesNothing(t *testing.T) {
 				rest = rest[min(size, len(rest)):]
 			}
 		}
-		read() // its buffers grow to what it needs
+		read() // enlarges the buffers as far as needed
 		if n := testing.AllocsPerRun(100, read); n > 0 {
 			t.Errorf("%v allocations in pieces of %d", n, size)
 		}

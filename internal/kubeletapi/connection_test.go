@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// cut is a node that is not reached until the channel is closed.
+// cut is a node that is unreachable until the channel `until` is closed. It is reachable if the channel is nil.
 type cut struct {
 	one
 	until chan struct{}
@@ -78,7 +78,7 @@ func (l *unreached) Unreachable() <-chan struct{} {
 	return nil
 }
 
-// Close returns although a node is not reachable, and TLS cannot send close_notify on its connections.
+// Close returns although a node is unreachable and TLS cannot send close_notify on the node's connections.
 func TestCloseWithANodeThatIsNotReached(t *testing.T) {
 	certified := httptest.NewTLSServer(nil)
 	defer certified.Close()

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// served is a node with a process at one port, which sends all that it has read back once the client has sent all.
+// served is a node with a process at one port. When the client has sent all its data, the process sends it back.
 type served struct{ one }
 
 func (served) Dial(_ context.Context, _ *corev1.Pod, port int32) (net.Conn, error) {

@@ -59,7 +59,7 @@ func TestExposedKnowsSeries(t *testing.T) {
 	}
 }
 
-// packages are the Go files of all packages outside the standard library that the programs are linked of.
+// packages returns the Go files of each package outside the standard library that is linked into the programs.
 func packages(t *testing.T) [][]string {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-deps", "-f", `{{if not .Standard}}{{.Dir}}{{range .GoFiles}}|{{.}}{{end}}{{end}}`, "./cmd/controlplane", "./cmd/loadgen")
@@ -167,7 +167,8 @@ func (p pkg) call(n *ast.CallExpr, names map[string]bool) {
 // minSuffix is the shortest name ending that identifies a metric.
 const minSuffix = 10
 
-// add adds the name that its parts make, or how it ends where only the last is known.
+// add adds the name that consists of parts. If only the last part is known, it adds a pattern for names with this
+// suffix.
 func (p pkg) add(names map[string]bool, parts ...ast.Expr) {
 	name, known := p.text(parts[2])
 	if !known || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:") != "" || len(name) < 3 {
@@ -191,7 +192,8 @@ func (p pkg) add(names map[string]bool, parts ...ast.Expr) {
 	names[name] = true
 }
 
-// text is the string that e is, names or adds up to, and whether that is known.
+// text returns the string value of an expression: a literal, a name or a sum of these. It returns false if the value is
+// unknown.
 func (p pkg) text(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

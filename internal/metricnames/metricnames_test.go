@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestDeclared holds the table against the source of the very modules that go.mod
-// pins: a rename or a lost label upstream fails here, not in an alert that has gone
-// quiet.
+// TestDeclared compares the table with the source of the module versions in go.mod. If a component renames a metric or
+// removes a label, this test fails; otherwise an alert would silently stop firing.
 func TestDeclared(t *testing.T) {
 	all := slices.Concat(For(Rules), For(Dashboards))
 	var files []string
@@ -36,8 +35,8 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestTableEntriesAreUniqueAndTyped: a metric stands in the table once, and one that rules or
-// dashboards read has a type.
+// TestTableEntriesAreUniqueAndTyped checks that each metric occurs once, and that the metrics of rules and dashboards
+// have a type.
 func TestTableEntriesAreUniqueAndTyped(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range rows() {

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 )
 
-// TestRulesNameKnownMetrics: every selector names a known metric or record
-// with labels and buckets that it has, and nothing takes the rate of a gauge.
+// TestRulesNameKnownMetrics checks that every selector names a known metric or record, with labels and buckets that the
+// metric has, and that no rule takes the rate of a gauge.
 func TestRulesNameKnownMetrics(t *testing.T) {
 	families := map[string]Metric{}
 	for _, f := range For(Rules) {
@@ -83,9 +83,8 @@ func TestRulesNameKnownMetrics(t *testing.T) {
 	}
 }
 
-// edgesMatched counts the edges that a matcher of le takes in, each written as
-// Prometheus 2 and as Prometheus 3 write it; an edge that only one of them
-// would find counts for nothing.
+// edgesMatched returns the number of bucket bounds that a matcher of the label le matches. Prometheus 2 and 3 write
+// bounds differently. A bound counts only if the matcher matches both forms.
 func edgesMatched(m *labels.Matcher, edges []float64) int {
 	n := 0
 	for _, e := range edges {

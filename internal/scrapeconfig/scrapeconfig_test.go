@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// plane is a directory with keys, as a plane's, and its targets.
+// plane creates the directory of a control plane with keys, and returns it and the scrape targets.
 func plane(t *testing.T) (dir string, targets []control.ScrapeTarget) {
 	t.Helper()
 	dir = t.TempDir()
@@ -40,7 +40,7 @@ func plane(t *testing.T) (dir string, targets []control.ScrapeTarget) {
 	}}
 }
 
-// load reads the configuration as a Prometheus does.
+// load reads the configuration as a Prometheus server does.
 func load(t *testing.T, dir string) (*config.Config, map[string]*config.ScrapeConfig) {
 	t.Helper()
 	c, err := config.LoadFile(filepath.Join(dir, ServerFile), false, promslog.NewNopLogger())
@@ -58,8 +58,8 @@ func load(t *testing.T, dir string) (*config.Config, map[string]*config.ScrapeCo
 	return c, byName
 }
 
-// TestPrometheusLoads: a Prometheus finds every key where it lies, scrapes over
-// the right scheme and path, and gives the labels that the rules expect.
+// TestPrometheusLoads checks that a Prometheus server finds every key, uses the right scheme and path, and sets the
+// labels that the rules expect.
 func TestPrometheusLoads(t *testing.T) {
 	base, targets := plane(t)
 	dir, err := Write(base, targets, Options{Rules: fstest.MapFS{"etcd.yaml": {Data: []byte("groups: []\n")}}, Owner: "a test"})
@@ -97,7 +97,7 @@ func TestPrometheusLoads(t *testing.T) {
 	}
 }
 
-// TestMoved: the plane's directory can be mounted elsewhere.
+// TestMoved checks that the paths of keys stay valid if the plane's directory is mounted elsewhere.
 func TestMoved(t *testing.T) {
 	base, targets := plane(t)
 	if _, err := Write(base, targets, Options{}); err != nil {
@@ -113,7 +113,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestWrittenAgain: files of an earlier start that this one did not write are removed.
+// TestWrittenAgain checks that Write removes files that an earlier call wrote and this call does not.
 func TestWrittenAgain(t *testing.T) {
 	base, targets := plane(t)
 	rules := fstest.MapFS{"old.yaml": {Data: []byte("groups: []\n")}}
@@ -134,7 +134,7 @@ func TestWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestNotAnURL: a target that cannot be scraped is an error that names it.
+// TestNotAnURL checks that the error for an invalid URL names the target.
 func TestNotAnURL(t *testing.T) {
 	_, err := Write(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: "127.0.0.1"}}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "etcd-0") || !strings.Contains(err.Error(), "127.0.0.1") {

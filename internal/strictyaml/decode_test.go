@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// A switch without a value is refused: it would count as off.
+// A switch without a value is refused. Otherwise it would count as off.
 func TestSwitchWithoutAValue(t *testing.T) {
 	var into struct {
 		Gates map[string]bool `yaml:"gates"`

@@ -29,7 +29,7 @@ func start(t *testing.T, o Options) *Server {
 	return s
 }
 
-// client-go works against it, in both encodings.
+// client-go works with the stub, in both encodings.
 func TestClientGo(t *testing.T) {
 	for _, content := range []string{jsonType, protobufType} {
 		t.Run(content, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestFormsAndPages(t *testing.T) {
 	}
 }
 
-// In a bubble the latencies match the policy, to the nanosecond.
+// In a synctest bubble, the latencies match the policy exactly.
 func TestVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -166,7 +166,7 @@ func TestVirtualTime(t *testing.T) {
 		if d := get(); d != 50*time.Millisecond {
 			t.Errorf("before the stall: %v", d)
 		}
-		<-time.After(time.Until(begin.Add(1500 * time.Millisecond))) // of the bubble
+		<-time.After(time.Until(begin.Add(1500 * time.Millisecond))) // virtual time
 		if d := get(); d != 1500*time.Millisecond {
 			t.Errorf("within the stall: %v", d)
 		}
@@ -209,7 +209,7 @@ func TestTape(t *testing.T) {
 	}
 }
 
-// Faults do not keep the server from ending.
+// The server can end after any fault.
 func TestFaultsEnd(t *testing.T) {
 	s := start(t, Options{})
 	c, err := kubernetes.NewForConfig(s.Config())
@@ -221,7 +221,7 @@ func TestFaultsEnd(t *testing.T) {
 		first := int64(len(s.Exchanges()))
 		s.SetPolicy(func(r Request) Answer {
 			if r.N > first {
-				return Answer{} // net/http repeats some requests in silence
+				return Answer{} // net/http repeats some requests without reporting it
 			}
 			return Answer{Fault: f}
 		})

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// logVariable names the log of a process that leaves its terminal; it makes the test binary such a process.
+// logVariable holds the path of a log. If it is set, the test binary acts as a process that leaves its terminal.
 const logVariable = "STORMGLASS_TEST_LEAVE"
 
 const lines = 100_000 // more than a pipe without a reader holds
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	}
 	SurvivePipes()
 	fmt.Println("ready")
-	_, _ = os.Stdin.Read(make([]byte, 1)) // until its output has no reader
+	_, _ = os.Stdin.Read(make([]byte, 1)) // wait until the output has no reader
 	for range 10 {
 		fmt.Fprintln(os.Stderr, "nothing reads this")
 	}

@@ -26,12 +26,12 @@ var compile = flag.Bool("compile", false, "compile what is installed and run it 
 const (
 	modulePath = "github.com/stormglass/stormglass"
 	root       = "../.."
-	// A commit's version, as `go install MODULE@COMMIT` makes one.
+	// The version of a commit, as `go install MODULE@COMMIT` determines it.
 	commit    = "0123456789ab"
 	candidate = "v0.0.0-20260102030405-" + commit
 )
 
-// `go install MODULE@VERSION` refuses a module whose go.mod replaces or excludes others.
+// `go install MODULE@VERSION` refuses a module whose go.mod contains replace or exclude directives.
 func TestModuleNamesEachVersion(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -57,8 +57,8 @@ func TestModuleNamesEachVersion(t *testing.T) {
 	}
 }
 
-// `go list -m all`, with which tools read the dependencies of a module, needs a version of each module of the graph,
-// also of modules from which nothing is built.
+// Tools read the dependencies of a module with `go list -m all`. The command needs a version of each module in the
+// graph, even of modules that no build uses.
 func TestModulesAreListed(t *testing.T) {
 	cmd := exec.Command("go", "list", "-m", "all")
 	cmd.Dir = root
@@ -76,8 +76,8 @@ func TestModulesAreListed(t *testing.T) {
 	}
 }
 
-// The working tree, as a module proxy would serve it, is installed by version: every package that the programs
-// need is in the module's archive, and every dependency resolves without the tree's go.sum.
+// The working tree is installed by version, as if a module proxy served it. The module's archive contains every package
+// that the programs need, and every dependency resolves without the tree's go.sum.
 func TestInstall(t *testing.T) {
 	bin := t.TempDir()
 	args := []string{"install"}
@@ -120,7 +120,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// proxy makes a folder that serves the working tree as a module of version candidate, and returns it.
+// proxy creates a directory that serves the working tree as version `candidate` of the module, and returns it.
 func proxy(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -149,7 +149,7 @@ func proxy(t *testing.T) string {
 	return dir
 }
 
-// tree returns the files of a commit of the working tree. The archive of a module leaves out nested modules.
+// tree returns the files of the module's archive, which excludes nested modules.
 func tree(t *testing.T) (files []zip.File) {
 	t.Helper()
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -159,7 +159,7 @@ func tree(t *testing.T) (files []zip.File) {
 		t.Fatalf("git ls-files: %v", err)
 	}
 	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
-		if _, err := os.Lstat(filepath.Join(root, name)); err == nil { // not one that is deleted and not yet committed
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil { // skip files that are deleted but not committed
 			files = append(files, treeFile(name))
 		}
 	}
@@ -213,7 +213,7 @@ func moduleCache(t *testing.T) string {
 		}
 	}
 	link("")
-	t.Cleanup(func() { // the go command makes what it unpacks read-only
+	t.Cleanup(func() { // the go command makes unpacked files read-only
 		_ = filepath.WalkDir(filepath.Join(cache, owner), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				err = os.Chmod(path, 0o755)
@@ -233,5 +233,5 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// last returns the end of a long output.
+// last returns the last 4 KiB of out.
 func last(out []byte) []byte { return out[max(0, len(out)-4096):] }

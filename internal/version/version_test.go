@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The version is named whichever way the program was built.
+// Each kind of build reports its version.
 func TestVersionOfEachKindOfBuild(t *testing.T) {
 	const commit = "2155e9ff6f0a4c1f0d6d8e3bb6e0cbb5a0f0c8d1"
 	checkout := func(modified string) []debug.BuildSetting {
