@@ -18,16 +18,17 @@ import (
 	"github.com/prometheus/prometheus/template"
 )
 
-// rule is a rule and the series that it wrote last.
+// rule is a rule, with the series that it wrote in the last evaluation.
 type rule struct {
 	rulefmt.Rule
 	wrote map[string]labels.Labels
-	// active is since when a result of an alert has been there, by its labels.
+	// active holds, by labels, the time since which each result of an alert exists without interruption.
 	active map[string]time.Time
 }
 
-// evaluator evaluates rules over a storage as a Prometheus server does: records are stored with the rule's labels,
-// alerts as ALERTS, pending until their for is over, and series that are no longer there end with a staleness marker.
+// evaluator evaluates rules like a Prometheus server. It stores the result of a recording rule with the rule's labels,
+// and an alert as a series of ALERTS, which is pending until the time `for` is over. A series that ends gets a
+// staleness marker.
 type evaluator struct {
 	suite *promqltest.LazyLoader
 	rules []rule
@@ -53,15 +54,14 @@ func (e *evaluator) query(expr string, at time.Time) (promql.Vector, error) {
 	}
 	switch v := res.Value.(type) {
 	case promql.Vector:
-		return append(promql.Vector(nil), v...), nil // the query takes its own back
+		return append(promql.Vector(nil), v...), nil // copy the result, because Close reuses its memory
 	case promql.Scalar:
 		return promql.Vector{{F: v.V}}, nil
 	}
 	return nil, fmt.Errorf("%s gives a %s", expr, res.Value.Type())
 }
 
-// evaluate evaluates every rule once, in their order, so that an alert sees
-// what the records of the same round say.
+// evaluate evaluates every rule once, in order. So an alert uses the records of the same round.
 func (e *evaluator) evaluate(at time.Time) error {
 	for i := range e.rules {
 		r := &e.rules[i]
@@ -94,8 +94,8 @@ func (r *rule) record(result promql.Vector) promql.Vector {
 	return out
 }
 
-// alert turns results into ALERTS. Every annotation is expanded, so that a
-// label which a rule no longer has is an error and not a gap in a sentence.
+// alert turns results into series of ALERTS. It expands every annotation, so a label that the result lacks is an error
+// and not a gap in a sentence.
 func (r *rule) alert(ctx context.Context, result promql.Vector, at time.Time) (promql.Vector, error) {
 	var out promql.Vector
 	now := map[string]time.Time{}
@@ -143,8 +143,7 @@ func (r *rule) annotate(ctx context.Context, s promql.Sample, at time.Time) erro
 	return nil
 }
 
-// store appends the samples of a round, and ends the series that r wrote in
-// the round before and does not now.
+// store appends the samples of a round. It ends the series that r wrote in the previous round but not in this one.
 func (e *evaluator) store(r *rule, out promql.Vector, at time.Time) error {
 	app := e.suite.Storage().AppenderV2(e.suite.Context())
 	add := func(l labels.Labels, v float64) error {

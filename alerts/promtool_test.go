@@ -18,8 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// unitTests is a file in the format of "promtool test rules", limited to the parts that the tests here use: they query
-// ALERTS for the results of rules, which promtool writes as a Prometheus server does.
+// unitTests is a file in the format of "promtool test rules", limited to the parts that the tests here use. The tests
+// query ALERTS for the states of alerts; promtool writes this series like a Prometheus server.
 type unitTests struct {
 	RuleFiles          []string       `yaml:"rule_files"`
 	EvaluationInterval model.Duration `yaml:"evaluation_interval"`
@@ -69,10 +69,9 @@ func readUnitTests(t *testing.T) []unitTests {
 	return all
 }
 
-// TestUnitTests runs tests/*.yaml, which "promtool test rules" runs too: the
-// expressions through Prometheus' own engine and storage, the states of alerts
-// through evaluator. promtool itself takes package rules, whose notifier brings
-// Alertmanager's API and a dozen modules with it.
+// TestUnitTests runs tests/*.yaml, as "promtool test rules" does. It evaluates expressions with the engine and storage
+// of Prometheus, and the states of alerts with evaluator. It does not use package rules of promtool, which depends on
+// Alertmanager's API and a dozen other modules.
 func TestUnitTests(t *testing.T) {
 	loaded, err := Load()
 	if err != nil {
@@ -89,7 +88,7 @@ func TestUnitTests(t *testing.T) {
 	}
 }
 
-// TestPromtoolVersion: promtool is built from the Prometheus server that is linked here.
+// TestPromtoolVersion checks that promtool has the version of the Prometheus module in go.mod.
 func TestPromtoolVersion(t *testing.T) {
 	version := func(file string) string {
 		text, err := os.ReadFile(file)
@@ -104,7 +103,7 @@ func TestPromtoolVersion(t *testing.T) {
 	}
 }
 
-// rules is the groups of the files that u names, in the order it wants.
+// rules returns the rules in the files that u names, with the groups in u's evaluation order.
 func (u unitTests) rules(t *testing.T, loaded []Group) []rule {
 	t.Helper()
 	groups := map[string][]rule{}
@@ -177,7 +176,7 @@ func (u unitTest) run(t *testing.T, rules []rule, evaluation time.Duration) {
 	}
 }
 
-// lines is a vector as text, in the order of its labels.
+// lines returns a vector as text, sorted by labels.
 func lines(v promql.Vector) string {
 	if len(v) == 0 {
 		return "nothing"

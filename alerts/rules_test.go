@@ -50,8 +50,8 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsTested: each fires in one unit test and is quiet in another,
-// and each file of rules is evaluated without any data.
+// TestEveryAlertIsTested checks that each alert fires in one unit test and is silent in another, and that each rule
+// file is evaluated without any data.
 func TestEveryAlertIsTested(t *testing.T) {
 	tests := map[string]bool{}
 	for _, u := range readUnitTests(t) {
@@ -70,8 +70,8 @@ func TestEveryAlertIsTested(t *testing.T) {
 	}
 }
 
-// TestTable: the kinds of fault are known, each proof with a run names its
-// smallest fault, and no window is longer than the range of its rule.
+// TestTable checks that the kinds of fault are known, that each proof has a run and names the smallest fault, and that
+// no window is longer than the ranges of its rule.
 func TestTable(t *testing.T) {
 	faults := append(control.FaultKinds(), control.NodeFailure)
 	incidents := map[string]bool{}
@@ -87,8 +87,8 @@ func TestTable(t *testing.T) {
 		if a.Run == "" || a.Smallest == "" {
 			t.Errorf("%s: proven by %q, smallest fault %q", a.Alert, a.Run, a.Smallest)
 		}
-		// A fault is not felt before its first sample, or before the component has
-		// seen it; the range then has to fill.
+		// Allow a little more than the range: the range starts to fill only with the first sample of the fault, or when
+		// the component has noticed the fault.
 		if all := ranges(t, a.Rule, records); a.Window > time.Minute && (len(all) == 0 || a.Window > slices.Max(all)+10*time.Second) {
 			t.Errorf("%s: window %v, but the rule's ranges are %v", a.Alert, a.Window, all)
 		}
@@ -100,7 +100,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestFloor checks the sum of times to which a proof is compared.
+// TestFloor checks FiresWithin, the time with which proofs compare the latency of an alert.
 func TestFloor(t *testing.T) {
 	for _, a := range mustRules(t) {
 		if a.Alert == "EtcdWALFsyncSlow" {
@@ -155,7 +155,7 @@ func inspect(t *testing.T, expr string, visit func(*parser.VectorSelector, []par
 	})
 }
 
-// ranges returns how far back a rule looks, itself or through its records.
+// ranges returns the time ranges in a rule and in the recording rules that it reads.
 func ranges(t *testing.T, r rulefmt.Rule, records map[string]rulefmt.Rule) []time.Duration {
 	t.Helper()
 	var all []time.Duration

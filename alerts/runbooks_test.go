@@ -58,7 +58,7 @@ The alert's annotation ` + "`runbook`" + ` contains this text, without the small
 ` + "`loadgen alerts render --runbook-base URL`" + ` to your copy.
 `
 
-// subjects are the headings of the page, by file of rules.
+// subjects maps each rule file to its heading on the page.
 var subjects = map[string]string{
 	"apiserver.yaml":         "Latency and errors of the API server",
 	"apiserver_traffic.yaml": "Traffic of the API server",
@@ -97,10 +97,9 @@ func runbooksPage(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// incidentOf returns the page of docs/incidents about an alert; empty if there
-// is no such page.
+// incidentOf returns the page of docs/incidents about an alert, or "" if there is no such page.
 func incidentOf(a Alert) string {
-	// Alerts of no numbered incident, or that another page is closer to.
+	// Alerts without a numbered incident, or with a page that fits better than the page of their incident.
 	page := map[string]string{
 		"EncryptionProviderFailing": "kms-outage", "AuthenticationFailing": "token-webhook-down", "AuthorizationWebhookFailing": "webhook-in-front",
 		"RequestFilterSlow": "webhook-in-front", "ConversionWebhookFailing": "conversion-webhook-down", "AuditEventsLost": "audit-disk-full",

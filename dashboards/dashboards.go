@@ -139,8 +139,8 @@ func (p Panel) Steps() []Step {
 // DrawsSteps reports whether the panel shows its thresholds.
 func (p Panel) DrawsSteps() bool { return p.Kind == "timeseries" && (p.Warn != 0 || p.Bad != 0) }
 
-// SoftMax returns the minimum for the upper end of the axis: a fraction of 0.1% must not fill the whole panel. Zero
-// means that the axis ends at the highest value.
+// SoftMax returns the lowest value at which the axis may end, so that a fraction of 0.1% does not fill the whole panel.
+// Zero means that the axis ends at the highest value.
 func (p Panel) SoftMax() float64 {
 	if p.Kind == "timeseries" && p.Unit == "percentunit" && p.Max == 0 {
 		return p.Warn

@@ -28,7 +28,7 @@ func mustLoad(t *testing.T) []Dashboard {
 	return all
 }
 
-// each visits every panel with a name for messages.
+// each calls visit for every panel. name identifies the panel in messages.
 func each(t *testing.T, visit func(d Dashboard, name string, p Panel)) {
 	t.Helper()
 	for _, d := range mustLoad(t) {
@@ -40,8 +40,7 @@ func each(t *testing.T, visit func(d Dashboard, name string, p Panel)) {
 	}
 }
 
-// TestKeyMetricsFirst: the overview begins with the four key metrics, by exactly
-// these names.
+// TestKeyMetricsFirst checks that the overview begins with the four key metrics, with exactly these names.
 func TestKeyMetricsFirst(t *testing.T) {
 	first := mustLoad(t)[0]
 	var got []string
@@ -57,7 +56,7 @@ func TestKeyMetricsFirst(t *testing.T) {
 	}
 }
 
-// TestPanels: each panel has its description, unit and thresholds.
+// TestPanels checks that each panel has a description, a unit and thresholds.
 func TestPanels(t *testing.T) {
 	causes := slices.Concat(control.FaultKinds(), control.NodeFaultKinds(), []string{"requests", "watches", "changes"})
 	of := append(control.Kinds(), "slow", "closed", "open", "list")
@@ -112,8 +111,8 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// TestReasons: a reason says why a query may be empty, and a panel that shows words instead
-// of data has a reason for each of its queries.
+// TestReasons checks that each reason has a text, and that a panel shows text instead of data only if each of its
+// queries has a reason.
 func TestReasons(t *testing.T) {
 	var reasons map[string]Reason
 	if err := decode("reasons.yaml", &reasons); err != nil {
@@ -257,7 +256,7 @@ type rawPanel struct {
 	} `json:"transformations"`
 }
 
-// panel is a panel of the JSON, in the shape of the YAML.
+// panel converts a panel of the JSON to the form of the YAML.
 func (r rawPanel) panel() (p Panel, steps []Step, drawn bool, softMax float64, noData string) {
 	f := r.FieldConfig.Defaults
 	p = Panel{
@@ -371,10 +370,9 @@ func each2(t *testing.T, visit func(uid string, d raw)) {
 	}
 }
 
-// TestVariablesAndLinks: the data source is the reader's choice everywhere, and
-// every dashboard is one click from every other, for the same cluster and time. The
-// instances that were chosen do not come along: of another component they would
-// leave every panel empty.
+// TestVariablesAndLinks checks that the user chooses the data source of everything, and that every dashboard links to
+// every other one with the same data source, cluster and time. The links do not keep the chosen instances, because
+// instances of another component would leave every panel empty.
 func TestVariablesAndLinks(t *testing.T) {
 	all := order(t)
 	chosen := sourceRef{"prometheus", "${datasource}"}

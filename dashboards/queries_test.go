@@ -53,7 +53,7 @@ func families() map[string]metricnames.Metric {
 	return all
 }
 
-// family returns the metric of a series.
+// family returns the metric to which a series belongs.
 func family(all map[string]metricnames.Metric, series string) (metricnames.Metric, bool) {
 	if f, ok := all[series]; ok && f.Type != "histogram" {
 		return f, true
@@ -66,8 +66,8 @@ func family(all map[string]metricnames.Metric, series string) (metricnames.Metri
 	return metricnames.Metric{}, false
 }
 
-// asked reports whether an expression only tests whether a selector has a series, by "and" or "unless": its labels are
-// dropped then.
+// asked reports whether an expression only tests whether a selector has a series, as the right operand of "and" or
+// "unless". The labels of such a selector are not in the result.
 func asked(s *parser.VectorSelector, path []parser.Node) bool {
 	return slices.ContainsFunc(path, func(n parser.Node) bool {
 		b, ok := n.(*parser.BinaryExpr)
@@ -94,8 +94,8 @@ func selectors(t *testing.T, name, expr string, visit func(s *parser.VectorSelec
 // counter, they have a meaningful rate.
 var growing = []string{"etcd_disk_wal_write_bytes_total", "etcd_server_proposals_committed_total"}
 
-// TestQueries: every query parses, names metrics that exist with labels that
-// they have, chooses cluster and instance, and takes the rate of no gauge.
+// TestQueries checks that every query parses, uses known metrics and their labels, selects the chosen cluster and
+// instance, and takes no rate of a gauge.
 func TestQueries(t *testing.T) {
 	known, unused := families(), map[string]bool{}
 	for _, f := range metricnames.For(metricnames.Dashboards) {
@@ -151,10 +151,9 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestInstances: a chosen instance is the only one shown on every panel about the
-// dashboard's own components.
+// TestInstances checks that panels about the dashboard's own components show only the chosen instance.
 func TestInstances(t *testing.T) {
-	// Whole by their nature.
+	// Panels that always show all instances.
 	exempt := []string{"Alerts that fire", "Lease writes, at the server", "Duration of scrapes"}
 	records := mustAsker(t).records
 	each(t, func(_ Dashboard, name string, p Panel) {
@@ -173,7 +172,7 @@ func TestInstances(t *testing.T) {
 	})
 }
 
-// TestAsk: queries of a recording hold no variable and no recording rule.
+// TestAsk checks that rewritten queries contain no variables and no recording rules.
 func TestAsk(t *testing.T) {
 	a := mustAsker(t)
 	used := map[string]bool{}
@@ -200,7 +199,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskInPlace: a record's expression stands where its name stood.
+// TestAskInPlace checks that the expression of a record replaces the record's name at its position.
 func TestAskInPlace(t *testing.T) {
 	a := &Asker{parser: parser.NewParser(parser.Options{}), records: map[string][]record{}}
 	add := func(name, expr string, own map[string]string) {

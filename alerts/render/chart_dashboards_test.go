@@ -167,7 +167,8 @@ func (b *board) template(kept map[string]condition) (string, error) {
 		"data:\n  "+b.file+": |\n    "+w.String()+"\n"), nil
 }
 
-// either is a string in a template: if the condition when holds, Helm renders the field text, otherwise the field not.
+// either is a string in a template. If the condition `when` holds, Helm renders the field `text`, otherwise the field
+// `not`.
 type either struct {
 	when      condition
 	text, not string

@@ -104,7 +104,7 @@ type chartObject struct {
 	Data map[string]string
 }
 
-// jobFlags are a bundle's jobs as values of the chart.
+// jobFlags returns Helm flags that set the job names of a bundle as values of the chart.
 func jobFlags(jobs map[string]string) (args []string) {
 	for _, job := range render.Jobs() {
 		theirs, named := jobs[job]
@@ -116,8 +116,7 @@ func jobFlags(jobs map[string]string) (args []string) {
 	return args
 }
 
-// Helm renders the same as `loadgen alerts render`, for any set of components and any names
-// of jobs.
+// Helm renders the same files as `loadgen alerts render`, for any set of components and any job names.
 func TestChartIsTheBundle(t *testing.T) {
 	cases := map[string]render.Options{
 		"own names": {},
@@ -173,8 +172,7 @@ func TestChartIsTheBundle(t *testing.T) {
 	}
 }
 
-// sameRules compares the rules of an object with a file of rules, ignoring white space in
-// expressions.
+// sameRules compares the rules of a rendered object with a rule file. It ignores white space in expressions.
 func sameRules(t *testing.T, file string, spec any, text []byte) {
 	t.Helper()
 	var want any
@@ -194,7 +192,7 @@ func sameRules(t *testing.T, file string, spec any, text []byte) {
 	}
 }
 
-// rulesOf are the rules with their groups' names.
+// rulesOf returns the rules of a file. It adds the name and the interval of the group to each rule.
 func rulesOf(file map[string]any) (all []map[string]any) {
 	groups, _ := file["groups"].([]any)
 	for _, g := range groups {
@@ -220,7 +218,7 @@ func sameJSON(t *testing.T, file, got, want string) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(ours, theirs) {
-		a, _ := json.MarshalIndent(ours, "", " ") // they were JSON
+		a, _ := json.MarshalIndent(ours, "", " ") // cannot fail: both were decoded from JSON
 		b, _ := json.MarshalIndent(theirs, "", " ")
 		t.Errorf("%s: %s", file, firstDifference(string(a), string(b)))
 	}
@@ -283,7 +281,7 @@ func TestChartValues(t *testing.T) {
 	}
 }
 
-// Values that cannot be meant are refused by their names.
+// Values that are probably mistakes are refused with an error that names them.
 func TestChartRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		"every component is left out":                   {"--set", "jobs=null"},

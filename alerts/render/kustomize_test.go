@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/alerts/render"
 )
 
-// kubectl apply -k takes the objects: each in the namespace, under the release that the
-// operator's Prometheus selects.
+// Kustomize builds the bundle's objects. Each has the namespace of the options, and the label "release" by which the
+// operator's Prometheus selects it.
 func TestKustomizeBuilds(t *testing.T) {
 	b := bundle(t, render.Options{Jobs: kubePrometheusStack(), Namespace: "observability", Release: "kps"})
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(write(t, b), "kubernetes"))

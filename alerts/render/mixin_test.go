@@ -11,8 +11,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// The mixin is compiled as those that other mixins are: three hidden fields, which hold the
-// bundle's rules and dashboards.
+// The mixin has the form of other compiled mixins: three hidden fields hold the bundle's rules and dashboards.
 func TestMixin(t *testing.T) {
 	b := bundle(t, production())
 	dir := filepath.Join(write(t, b), "mixin")
@@ -71,7 +70,7 @@ func TestMixin(t *testing.T) {
 	}
 }
 
-// ruleText is a rule as one text.
+// ruleText returns a rule as JSON text.
 func ruleText(t *testing.T, rule map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(rule)

@@ -1,5 +1,5 @@
-// Package render adapts the built-in rules and dashboards to another Prometheus server. It may use other job names and
-// another cluster label, need more matchers, and not scrape all components.
+// Package render adapts the built-in rules and dashboards to another Prometheus server. That server may use other job
+// names and another cluster label, may require more matchers, and may not scrape all components.
 //
 // The package replaces names in expressions and does not change the rest of their text. It removes rules, operands of
 // "or", panels, links and whole files that use only left-out components.

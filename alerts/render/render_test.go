@@ -18,12 +18,12 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// kubePrometheusStack are the jobs that the Helm chart of that name gives.
+// kubePrometheusStack returns the job names in the Helm chart kube-prometheus-stack.
 func kubePrometheusStack() map[string]string {
 	return map[string]string{"kube-apiserver": "apiserver", "etcd": "kube-etcd", "kube-scheduler": "kube-scheduler", "kube-controller-manager": "kube-controller-manager"}
 }
 
-// production is a Prometheus server of several clusters, without a load generator.
+// production returns options for a Prometheus server that scrapes several clusters and no load generator.
 func production() render.Options {
 	jobs := kubePrometheusStack()
 	jobs[render.Generator] = ""
@@ -55,8 +55,8 @@ func write(t *testing.T, b render.Bundle) string {
 	return dir
 }
 
-// promtool accepts what is rendered, and its tests of the rules hold with the names of the
-// other Prometheus: on series of its jobs, with its label for the cluster.
+// promtool accepts the rendered rules. The unit tests of the rules pass if their series have the job names and the
+// cluster label of the other Prometheus server.
 func TestPromtoolAcceptsRenderedRules(t *testing.T) {
 	promtool := deploytest.Tool(t, deploytest.Promtool)
 	for name, o := range map[string]render.Options{
@@ -73,7 +73,7 @@ func TestPromtoolAcceptsRenderedRules(t *testing.T) {
 			if out, err := deploytest.Run(t, dir, promtool, append([]string{"check", "rules", "--lint=all", "--lint-fatal"}, rules...)...); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
-			if name == "managed" { // the tests have the other components
+			if name == "managed" { // the tests need the other components
 				return
 			}
 			tests := renamedTests(t, dir, o)
@@ -84,7 +84,8 @@ func TestPromtoolAcceptsRenderedRules(t *testing.T) {
 	}
 }
 
-// renamedTests writes the unit tests of the rules with the series of another Prometheus server.
+// renamedTests writes the unit tests of the rules to dir, with the names of another Prometheus server in their series.
+// It returns the paths of the tests.
 func renamedTests(t *testing.T, dir string, o render.Options) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(deploytest.Root(t), "alerts", "tests", "*.yaml"))
@@ -117,7 +118,7 @@ func renamedTests(t *testing.T, dir string, o render.Options) []string {
 		if o.ClusterLabel != "" {
 			text = regexp.MustCompile(`\bcluster="`).ReplaceAllString(text, o.ClusterLabel+`="`)
 		}
-		if o.Selector != "" { // scraped series, which have a job and are no ALERTS
+		if o.Selector != "" { // only scraped series begin with a plain metric name
 			text = regexp.MustCompile(`(series: '[a-zA-Z_]+\{)`).ReplaceAllString(text, `${1}tier="prod", `)
 		}
 		path := filepath.Join(dir, "tests", name)
@@ -132,8 +133,8 @@ func renamedTests(t *testing.T, dir string, o render.Options) []string {
 	return all
 }
 
-// withLabelInResults expects alerts without the label that the series of a test have, which some rules keep and others
-// do not.
+// withLabelInResults removes the label tier from the alerts that the tests query. All series have this label, but only
+// some rules keep it.
 func withLabelInResults(t *testing.T, text string) string {
 	t.Helper()
 	return regexp.MustCompile(`expr: '(ALERTS[^']*)'`).ReplaceAllString(text, `expr: 'label_replace(sum without (tier) ($1), "__name__", "ALERTS", "", "")'`)
@@ -169,7 +170,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// Without options the rules are the ones that ship.
+// Without options, the rendered rules equal the built-in rules.
 func TestNothingElseChanges(t *testing.T) {
 	b := bundle(t, render.Options{})
 	root := deploytest.Root(t)
@@ -197,7 +198,7 @@ func TestNothingElseChanges(t *testing.T) {
 	}
 }
 
-// Every alert leads to its section, below the base that was named.
+// The runbook_url of every alert is its section below the given base.
 func TestRunbooks(t *testing.T) {
 	o := production()
 	o.RunbookBase = "https://example.org/docs/"
@@ -249,7 +250,7 @@ func alertsOf(t *testing.T, text []byte) (all []alertRule) {
 	return all
 }
 
-// Dashboards are valid JSON, their queries have the other names, and every panel that is left has a query.
+// Dashboards are valid JSON, their queries use the other names, and every remaining panel has a query.
 func TestDashboards(t *testing.T) {
 	o := production()
 	o.Selector = `tier="prod"`
@@ -330,14 +331,14 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// droppedBuckets are the buckets of an API server that kube-prometheus-stack 86.1.1 does not
-// store (kubeApiServer.serviceMonitor.metricRelabelings), of the families below.
+// droppedBuckets matches the bucket bounds that kube-prometheus-stack 86.1.1 drops from the metrics of API servers
+// (kubeApiServer.serviceMonitor.metricRelabelings). bucketOf matches selectors of the affected metrics.
 var (
 	droppedBuckets = regexp.MustCompile(`^(0\.15|0\.2|0\.3|0\.35|0\.4|0\.45|0\.6|0\.7|0\.8|0\.9|1\.25|1\.5|1\.75|2|3|3\.5|4|4\.5|6|7|8|9|15|20|40|45|50)(\.0)?$`)
 	bucketOf       = regexp.MustCompile(`\b(?:etcd_request|apiserver_request_slo|apiserver_request_sli|apiserver_request)_duration_seconds_bucket\{[^}]*\ble=~?"([^"]*)"`)
 )
 
-// The rules read no bucket that the chart drops.
+// The rules read no bucket that kube-prometheus-stack drops.
 func TestChartKeepsTheBuckets(t *testing.T) {
 	n := 0
 	for name, text := range bundle(t, production()).Files {

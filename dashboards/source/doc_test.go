@@ -34,7 +34,7 @@ func allBoards(t *testing.T) []dashboards.Dashboard {
 	return all
 }
 
-// moved reports whether a panel claims to show something.
+// moved reports whether a panel lists claim in Moves.
 func moved(all []dashboards.Dashboard, claim string) bool {
 	for _, d := range all {
 		for _, r := range d.Rows {
@@ -46,7 +46,7 @@ func moved(all []dashboards.Dashboard, claim string) bool {
 	return false
 }
 
-// shown is where each claim was seen to hold: scenarios, and proofs of alerts.
+// shown lists, for each claim in Moves, the scenarios and proofs of alerts that have shown it.
 var shown = []struct{ claim, what, by string }{
 	{"slowFsync", "slow fsync of etcd", "slow-fsync, slow-verbs; proofs slow-path, slow-disk"},
 	{"diskContention", "a neighbour on etcd's disk", "stacked-etcd"},
@@ -81,7 +81,7 @@ var shown = []struct{ claim, what, by string }{
 	{"requests list", "lists of thousands of objects in a loop", "slow-verbs with many objects; proof lists"},
 }
 
-// TestShown: every claim has a run that has shown it, and every run a claim.
+// TestShown checks that each claim in Moves has a run that has shown it, and that `shown` lists no other claims.
 func TestShown(t *testing.T) {
 	all := allBoards(t)
 	known := map[string]bool{}

@@ -23,8 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "write dashboards/json and docs/reference/dashboards.md")
 
-// TestFiles keeps what is checked in equal to what is written here, and leaves
-// nothing there that no dashboard writes.
+// TestFiles compares the checked-in files with the generated dashboards. It fails if dashboards/json contains other
+// files.
 func TestFiles(t *testing.T) {
 	boards, err := Files()
 	if err != nil {
@@ -63,8 +63,8 @@ func equal(t *testing.T, file string, want []byte) {
 	}
 }
 
-// TestStrict: the SDK's decoder knows every field, and misses none. Of the
-// annotations it does not know what Prometheus' data source reads besides.
+// TestStrict checks that the SDK's strict decoder accepts each dashboard. It first removes additional fields of
+// annotations, which only the Prometheus data source reads.
 func TestStrict(t *testing.T) {
 	runtime := cog.NewRuntime()
 	runtime.RegisterPanelcfgVariant(timeseries.VariantConfig())
@@ -77,7 +77,7 @@ func TestStrict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Those that `loadgen alerts render` writes too, without some panels and under other names.
+	// Include the dashboards that `loadgen alerts render` writes, with fewer panels and other names.
 	for _, preset := range render.Presets() {
 		jobs, err := render.Preset(preset)
 		if err != nil {
@@ -118,7 +118,7 @@ func TestStrict(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The decoder does tell: without this the above proves nothing.
+	// Check that the decoder refuses unknown fields. Otherwise the test would prove nothing.
 	var d dashboard.Dashboard
 	if err := d.UnmarshalJSONStrict([]byte(`{"schemaVersion": 42, "templating": {}, "annotations": {}, "panles": []}`)); err == nil {
 		t.Error("the decoder accepts an unknown field")
