@@ -15,7 +15,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// runner simulates a job that uses the action: its directory, and the environment that GitHub's runner gives to steps.
+// runner simulates a job that uses the action. It has a directory, and the environment that GitHub's runner gives to
+// steps.
 type runner struct {
 	t   *testing.T
 	dir string
@@ -32,7 +33,7 @@ func newRunner(t *testing.T) *runner {
 	}}
 }
 
-// step runs a script of the action with more environment, and returns its exit code and what it printed.
+// step runs a script of the action with additional environment variables. It returns the exit code and the output.
 func (r *runner) step(script string, env ...string) (code int, said string) {
 	r.t.Helper()
 	cmd := exec.Command(filepath.Join(deploytest.Root(r.t), "deploy", "github-actions", script))
@@ -63,7 +64,7 @@ func (r *runner) write(name, text string) {
 	}
 }
 
-// A release is taken by its tag; a branch, a commit or "source" is built.
+// A tag selects a release. For a branch, a commit or "source", the action builds the programs.
 func TestActionChoosesRelease(t *testing.T) {
 	for _, c := range []struct{ version, ref, want string }{
 		{"", "v1.2.3", "version=v1.2.3\n"},
@@ -86,7 +87,7 @@ func TestActionChoosesRelease(t *testing.T) {
 	}
 }
 
-// release puts a release next to the runner, each program printing its name.
+// release writes a release to the runner's directory and returns its URL. Each program in it prints its name.
 func (r *runner) release(version string) (url string) {
 	r.t.Helper()
 	sums := ""
@@ -134,8 +135,8 @@ func TestActionInstallsRelease(t *testing.T) {
 	}
 }
 
-// A release that is not there, damaged or not of this machine is an environment that failed, said in one line, and puts
-// nothing on PATH.
+// If a release is missing, damaged or for another platform, the exit code means a failed environment, the message is
+// one line, and nothing is added to PATH.
 func TestActionRefusesBadRelease(t *testing.T) {
 	const archive = "loadgen_1.2.3_linux_amd64.tar.gz"
 	for name, c := range map[string]struct {
@@ -173,7 +174,7 @@ func TestActionRefusesBadRelease(t *testing.T) {
 	}
 }
 
-// Without a release the action's own commit is built.
+// Without a release, the action builds the programs from its own commit.
 func TestActionBuildsSource(t *testing.T) {
 	r := newRunner(t)
 	r.write("Makefile", "build:\n\tmkdir -p bin && touch bin/loadgen\n")
@@ -218,7 +219,7 @@ func TestActionRuns(t *testing.T) {
 	}
 }
 
-// If a run wrote no report, the outputs name none.
+// If a run wrote no report, the output `report` is empty.
 func TestActionWithoutReport(t *testing.T) {
 	r := newRunner(t)
 	r.write("loadgen", "#!/bin/sh\nexit 2\n")

@@ -13,7 +13,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// workflow holds the fields of a GitHub Actions workflow that the example uses: it treats any other field as misspelt.
+// workflow holds the fields of a GitHub Actions workflow that the example uses. Any other field is an error, because it
+// is probably misspelt.
 // https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax
 type workflow struct {
 	Name        string            `yaml:"name"`
@@ -63,7 +64,7 @@ type action struct {
 
 const gateFile = "deploy/github-actions/gate.yaml"
 
-// read decodes a file of the repository into v, where a field that v lacks is an error.
+// read decodes a file of the repository into v. A field that v lacks is an error.
 func read(t *testing.T, file string, v any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(deploytest.Root(t), filepath.FromSlash(file)))
@@ -77,8 +78,8 @@ func read(t *testing.T, file string, v any) {
 	}
 }
 
-// The example starts for pull requests, may only read, keeps the run's output also after a bad verdict, and gives
-// the action inputs that it has.
+// The example runs for pull requests with read permission only, keeps the run's output also after a bad verdict, and
+// uses only inputs that the action has.
 func TestGateExample(t *testing.T) {
 	var w workflow
 	read(t, gateFile, &w)
@@ -137,7 +138,7 @@ func TestGateExampleScenario(t *testing.T) {
 	}
 }
 
-// Actions of others are pinned to a release. No input is part of a script's text, where it would be code.
+// Actions of others are pinned to a release. No input is inserted into a script, where it could run as code.
 func TestActionsOfOthersAndInputs(t *testing.T) {
 	var w workflow
 	read(t, gateFile, &w)
@@ -162,7 +163,7 @@ func TestActionsOfOthersAndInputs(t *testing.T) {
 	}
 }
 
-// actionlint accepts the workflow with the action of this commit: types of expressions, inputs and outputs.
+// actionlint accepts the workflow with this commit's action: types of expressions, inputs and outputs.
 func TestActionlint(t *testing.T) {
 	root, repository := deploytest.Root(t), t.TempDir()
 	for _, dir := range []string{".git", ".github/workflows"} {
@@ -204,7 +205,7 @@ func TestActionlint(t *testing.T) {
 	}
 }
 
-// Each command of loadgen in docs/how-to exists, with these arguments.
+// Each loadgen command in docs/how-to exists and has the documented flags.
 func TestDocumentedCommands(t *testing.T) {
 	loadgen := buildLoadgen(t)
 	for _, args := range deploytest.Documented(t, "loadgen") {
@@ -222,8 +223,8 @@ func buildLoadgen(t *testing.T) string {
 	return loadgen
 }
 
-// exists fails if a program does not know a command or one of its flags. Flags are read before --help is obeyed:
-// an unknown flag is an error.
+// exists fails the test if a program does not know a command or one of its flags. Unknown flags are errors even with
+// --help, because flags are parsed first.
 func exists(t *testing.T, program string, args []string) {
 	t.Helper()
 	out, err := deploytest.Run(t, t.TempDir(), program, append(args, "--help")...)

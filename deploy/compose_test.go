@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// compose is the project with a plane's directory in which nothing is.
+// compose returns the compose project for a plane's directory without files.
 func compose(t *testing.T) deploytest.Project {
 	t.Helper()
 	plane := t.TempDir()
@@ -30,8 +30,8 @@ func compose(t *testing.T) deploytest.Project {
 	return p
 }
 
-// Docker Compose accepts the file; the files that it mounts exist and are
-// mounted read-only, and nothing listens beyond this machine.
+// Docker Compose accepts the file. The mounted files exist and are mounted read-only, and no service listens on
+// addresses that other machines can reach.
 func TestComposeFile(t *testing.T) {
 	p := compose(t)
 	var names []string
@@ -65,7 +65,7 @@ func TestComposeFile(t *testing.T) {
 
 var pinned = regexp.MustCompile(`^[a-z]+/[a-z]+:v?\d+\.\d+\.\d+$`)
 
-// listens is the address of a service's server.
+// listens returns the address on which a service listens.
 func listens(s deploytest.Service) string {
 	for _, arg := range s.Command {
 		if address, ok := strings.CutPrefix(arg, "--web.listen-address="); ok {
@@ -75,7 +75,7 @@ func listens(s deploytest.Service) string {
 	return s.Environment["GF_SERVER_HTTP_ADDR"] + ":" + s.Environment["GF_SERVER_HTTP_PORT"]
 }
 
-// A missing variable is reported by its name.
+// The error for a missing variable names the variable.
 func TestComposeAsksForThePlane(t *testing.T) {
 	_, err := deploytest.Compose(t, "STORMGLASS_USER=", "STORMGLASS_PLANE=")
 	for _, name := range []string{"STORMGLASS_USER", "STORMGLASS_PLANE"} {
@@ -85,8 +85,7 @@ func TestComposeAsksForThePlane(t *testing.T) {
 	}
 }
 
-// The images are of the versions that are tested here: Prometheus' module
-// v0.315.0 is its release 3.15.0.
+// The images have the versions that are tested here. Version v0.315.0 of Prometheus' module is release 3.15.0.
 func TestImagesMatchTestedVersions(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(deploytest.Root(t), "tools", "go.mod"))
 	if err != nil {
@@ -132,8 +131,8 @@ func TestPrometheusFindsAlertmanager(t *testing.T) {
 	}
 }
 
-// Grafana finds the data sources where the other services listen, and the
-// dashboards where they are mounted.
+// The data sources of Grafana have the addresses of the other services, and the dashboards are at their configured
+// path.
 func TestGrafanaIsProvisioned(t *testing.T) {
 	p := compose(t)
 	grafana := p.Services["grafana"]
@@ -169,8 +168,7 @@ func TestGrafanaIsProvisioned(t *testing.T) {
 	}
 }
 
-// readMounted reads the one file of a service that a pattern matches in its
-// container.
+// readMounted reads the only file of a service that matches a pattern in its container.
 func readMounted(t *testing.T, s deploytest.Service, pattern string, into any) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.Container(t), pattern))

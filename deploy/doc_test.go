@@ -10,8 +10,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// The page on compose.yaml documents each of its variables and the address of
-// each service.
+// The page about compose.yaml documents each variable of the file and the address of each service.
 func TestDoc(t *testing.T) {
 	root := deploytest.Root(t)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "how-to", "grafana-prometheus.md"))

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// kustomize builds a folder, relative to deploy/kubernetes, as kubectl apply -k does.
+// kustomize builds a directory below deploy/kubernetes, as `kubectl apply -k` does.
 func kustomize(t *testing.T, dir string) resmap.ResMap {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(
@@ -31,8 +31,8 @@ func kustomize(t *testing.T, dir string) resmap.ResMap {
 	return built
 }
 
-// One kubectl apply -k brings everything, where the operator and Grafana look
-// for it; building it refuses a file that is not there and a name used twice.
+// One `kubectl apply -k` creates all objects, in the namespaces in which the operator and Grafana look for them. The
+// build fails if a file is missing or a name is used twice.
 func TestKustomization(t *testing.T) {
 	boards, err := filepath.Glob(filepath.Join(deploytest.Root(t), "dashboards", "json", "*.json"))
 	if err != nil {
@@ -44,7 +44,7 @@ func TestKustomization(t *testing.T) {
 	for _, r := range kustomize(t, ".").Resources() {
 		got[r.GetKind()]++
 		namespace := deploy.Namespace
-		if r.GetKind() == "Service" { // it selects pods, which are there
+		if r.GetKind() == "Service" { // a Service must be in the namespace of the pods that it selects
 			namespace = "kube-system"
 		}
 		if r.GetNamespace() != namespace {
@@ -59,10 +59,10 @@ func TestKustomization(t *testing.T) {
 	}
 }
 
-// The targets are given the jobs that the rules look for.
+// The scrape objects set the job names that the rules use.
 func TestJobs(t *testing.T) {
 	want := ruleJobs(t)
-	// The load generator's address is unknown; its rules stay silent.
+	// The load generator's address is unknown in advance, so no object scrapes it.
 	delete(want, "loadgen")
 	if got := monitorJobs(t, "."); !maps.Equal(got, want) {
 		t.Errorf("the monitors select the jobs %v, but the rules the jobs %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
@@ -72,7 +72,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// monitorJobs is the values of the label job that the monitors of a folder set.
+// monitorJobs returns the job names that the scrape objects of a directory set.
 func monitorJobs(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	jobs := map[string]bool{}
@@ -98,7 +98,7 @@ func monitorJobs(t *testing.T, dir string) map[string]bool {
 	return jobs
 }
 
-// ruleJobs is the values that the rules compare the label job with.
+// ruleJobs returns the job names in the rules.
 func ruleJobs(t *testing.T) map[string]bool {
 	t.Helper()
 	loaded, err := alerts.Load()
@@ -127,7 +127,7 @@ func ruleJobs(t *testing.T) map[string]bool {
 
 var plainJob = regexp.MustCompile(`^[a-z-]+$`)
 
-// matched is the jobs that a matcher accepts: the rules name them, one by one.
+// matched returns the job names that a matcher accepts. It fails the test if the matcher does not list them.
 func matched(t *testing.T, m *labels.Matcher) []string {
 	t.Helper()
 	if m.Name != "job" {

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// generated is the manifests as the sources make them now.
+// generated returns the manifests that the current sources produce.
 func generated(t *testing.T) map[string][]byte {
 	t.Helper()
 	files, err := deploy.Manifests(os.DirFS(deploytest.Root(t)))
@@ -31,7 +31,7 @@ func generated(t *testing.T) map[string][]byte {
 	return files
 }
 
-// The checked-in manifests equal those generated from the sources.
+// The checked-in manifests equal the generated ones.
 func TestManifestsAreCurrent(t *testing.T) {
 	base := filepath.Join(deploytest.Root(t), "deploy", "kubernetes")
 	want := generated(t)
@@ -106,8 +106,8 @@ func TestPrometheusRulesHoldTheRules(t *testing.T) {
 	}
 }
 
-// Kustomize and Objects make a ConfigMap of each dashboard that holds it byte for byte, with the label that Grafana's sidecar
-// selects.
+// Kustomize and Objects create a ConfigMap for each dashboard, which contains the file unchanged and has the label that
+// Grafana's sidecar selects.
 func TestConfigMapsHoldTheDashboards(t *testing.T) {
 	boards, err := filepath.Glob(filepath.Join(deploytest.Root(t), "dashboards", "json", "*.json"))
 	if err != nil {
@@ -147,7 +147,7 @@ func TestConfigMapsHoldTheDashboards(t *testing.T) {
 	}
 }
 
-// A source that cannot become a manifest is refused, by its name.
+// A source that cannot become a manifest is refused with an error that names it.
 func TestBadSources(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"a_b.yaml", "groups:\n", ""},

@@ -26,8 +26,7 @@ type finding struct {
 // entries matches pint's message about the number of rules that it has read.
 var entries = regexp.MustCompile(`msg="Checking Prometheus rules" entries=(\d+)`)
 
-// pint runs pint on files with alerts/.pint.hcl, and returns its findings and the
-// number of rules it read.
+// pint runs pint with alerts/.pint.hcl on files. It returns the findings and the number of rules that pint has read.
 func pint(t *testing.T, files ...string) (read string, found []finding) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "pint.json")
@@ -45,7 +44,7 @@ func pint(t *testing.T, files ...string) (read string, found []finding) {
 	return said[1], found
 }
 
-// pint accepts the rules, as files and as manifests, having read all of them.
+// pint reads all rules and accepts them, as rule files and as manifests.
 func TestPintAcceptsTheRules(t *testing.T) {
 	loaded, err := alerts.Load()
 	if err != nil {
@@ -66,8 +65,7 @@ func TestPintAcceptsTheRules(t *testing.T) {
 	}
 }
 
-// pint refuses rules that a reviewer should refuse, for the right reason; the
-// first rule is sound.
+// pint refuses rules with typical mistakes, each by the right check. It accepts the first rule, which is correct.
 func TestPintRefuses(t *testing.T) {
 	dir := t.TempDir()
 	var files, want []string
@@ -98,11 +96,11 @@ func TestPintRefuses(t *testing.T) {
 	}
 }
 
-// suppression is a comment that pint obeys.
+// suppression matches a comment that disables a check of pint.
 var suppression = regexp.MustCompile(`#[ \t]*pint[ \t]+(\S+)[ \t]*(.*)`)
 
-// Each suppression is of one check of one rule, has a reason in the line above,
-// and hides a real finding of pint.
+// Each suppression is for one check of one rule, has a reason in the line above, and suppresses a finding that pint
+// would report.
 func TestPintSuppressionsHaveReasons(t *testing.T) {
 	dir := t.TempDir()
 	var files, want []string
@@ -138,8 +136,7 @@ func TestPintSuppressionsHaveReasons(t *testing.T) {
 	}
 }
 
-// ruleFiles is the files of a folder of the repository that hold rules, as seen
-// from its root.
+// ruleFiles returns the paths, relative to the root, of the rule files in a directory of the repository.
 func ruleFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(deploytest.Root(t), dir, "*.yaml"))

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/scrapeconfig"
 )
 
-// promtool accepts the rules, and its own run of their tests agrees with them.
+// promtool accepts the rules, and the unit tests of the rules pass in promtool.
 func TestPromtoolAcceptsTheRules(t *testing.T) {
 	root, promtool := deploytest.Root(t), deploytest.Tool(t, deploytest.Promtool)
 	for _, test := range []struct {
@@ -35,8 +35,8 @@ func TestPromtoolAcceptsTheRules(t *testing.T) {
 	}
 }
 
-// promtool accepts the configuration where its container has it, together with
-// the targets of a plane, and finds every rule file.
+// promtool accepts the configuration at its path in the container, together with the targets of a plane, and finds
+// every rule file.
 func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 	plane := t.TempDir()
 	key := func(name string) string {
@@ -76,8 +76,7 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 			t.Errorf("Prometheus did not load the rules of %s:\n%s", g.File, out)
 		}
 	}
-	// If promtool reads the plane's own file, it fails when a file named there is
-	// missing.
+	// promtool reads the plane's files: it fails if a key that they name is missing.
 	if err := os.Remove(filepath.Join(plane, "pki", "scrape.key")); err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +85,7 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 	}
 }
 
-// Alertmanager's own loader accepts its configuration, every alert has a
-// receiver, and inhibitions name only existing alerts.
+// amtool accepts the configuration of Alertmanager. Alerts have a receiver, and inhibitions name only existing alerts.
 func TestAmtoolAcceptsTheConfiguration(t *testing.T) {
 	file := filepath.Join(compose(t).Services["alertmanager"].Container(t), "etc", "alertmanager", "alertmanager.yml")
 	amtool := deploytest.Tool(t, deploytest.Amtool)

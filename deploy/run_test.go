@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// One kubectl apply -k creates a run with all that it needs; its workers use the same image.
+// One `kubectl apply -k` creates a run with all objects that it needs. Its workers use the same image.
 func TestRunKustomization(t *testing.T) {
 	const image = "registry.example.com/stormglass/loadgen"
 	for set, want := range map[string]string{

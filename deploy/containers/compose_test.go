@@ -32,7 +32,7 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// `make test-compose` sets these.
+// Flags that `make test-compose` sets.
 var (
 	programs = flag.String("programs", "", "`directory` that keeps built programs (default: a temporary one)")
 	engine   = flag.String("engine", "", "container `engine`: podman or containerd (default: the first that is installed)")
@@ -41,23 +41,24 @@ var (
 const (
 	prometheusURL   = "http://127.0.0.1:9090"
 	alertmanagerURL = "http://127.0.0.1:9093"
-	// killed is the component that the test kills, alert what its absence fires: for 30 s, evaluated every 15 s.
+	// killed is the component that the test kills. alert is the alert that then fires; it has `for: 30s` and is
+	// evaluated every 15 s.
 	killed = "kube-scheduler-0"
 	alert  = "TargetDown"
-	// within is more than each step takes on a busy machine.
+	// within is the time limit for each step. It is long enough for a busy machine.
 	within = 5 * time.Minute
 )
 
-// built lists the services that Go modules build.
+// built returns the services whose images the test builds from Go modules.
 func built() []string { return []string{"alertmanager", "prometheus"} }
 
-// The compose file's Prometheus and Alertmanager, in containers as the file describes them, watch a plane that
-// `controlplane up --observe` runs: a component is killed, the alert that ships fires and is seen in Alertmanager, and
-// it ends when the component is back. Nothing is left afterwards.
+// Prometheus and Alertmanager run in containers as the compose file describes them, and watch a plane that
+// `controlplane up --observe` runs. The test kills a component. The alert fires and arrives in Alertmanager, and it
+// ends when the component is back. Nothing is left afterwards.
 func TestComposeServices(t *testing.T) {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	for _, u := range []string{prometheusURL, alertmanagerURL} { // else another's answers would be judged
+	for _, u := range []string{prometheusURL, alertmanagerURL} { // otherwise the test would judge the responses of other servers
 		mustBeFree(t, u)
 	}
 	plane := startPlane(t)
@@ -118,7 +119,8 @@ func TestComposeServices(t *testing.T) {
 	}
 }
 
-// owner is the user of the containers: who started the plane, and with a rootless engine root, who is that user there.
+// owner returns the user of the containers: the user who started the plane. In a rootless engine, root stands for this
+// user.
 func owner() string {
 	if os.Getuid() != 0 {
 		return "0:0"
@@ -133,7 +135,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// mustBeFree fails where something listens at the address of a URL.
+// mustBeFree fails the test if a server listens at the address of a URL.
 func mustBeFree(t *testing.T, at string) {
 	t.Helper()
 	l, err := net.Listen("tcp", strings.TrimPrefix(at, "http://"))
@@ -168,8 +170,8 @@ type observedPlane struct {
 	cluster control.Cluster
 }
 
-// startPlane starts `controlplane up --observe`, which cannot outlive this process; the test's end stops it, and expects
-// it to end well.
+// startPlane starts `controlplane up --observe`. The plane ends with this process at the latest. At the end of the
+// test, startPlane stops it and fails the test if it reports an error.
 func startPlane(t *testing.T) observedPlane {
 	t.Helper()
 	binary, err := planetest.Build(t.TempDir())
@@ -179,7 +181,7 @@ func startPlane(t *testing.T) observedPlane {
 	up := exec.Command(binary, "up", "--dir", filepath.Join(planetest.Dir(t), "plane"), "--observe", "--loadgen", loadgen, "--output", "json")
 	var messages bytes.Buffer
 	up.Stderr = &messages
-	up.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is this process's to handle
+	up.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // only this process handles Ctrl-C
 	stdout, err := up.StdoutPipe()
 	must(t, err)
 	alive, err := control.StartAttended(up)
@@ -198,7 +200,7 @@ func startPlane(t *testing.T) observedPlane {
 	return p
 }
 
-// run runs a command of the plane.
+// run runs a controlplane command on the plane.
 func (p observedPlane) run(t *testing.T, args ...string) {
 	t.Helper()
 	out, err := exec.Command(p.binary, append(args, "--dir", p.cluster.Dir)...).CombinedOutput()
@@ -216,7 +218,7 @@ type watcher struct {
 // condition returns a description of what is still missing, or "".
 type condition func() string
 
-// until waits for a condition, as long as all containers run.
+// until waits for a condition. It fails the test if a container ends.
 func (w watcher) until(t *testing.T, what string, c condition) {
 	t.Helper()
 	missing := ""
@@ -252,13 +254,13 @@ func (w watcher) get(at string, into any) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(resp.Body) // as much as came
+		text, _ := io.ReadAll(resp.Body) // possibly incomplete
 		return fmt.Errorf("%s: %s %s", at, resp.Status, text)
 	}
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// runs: the running program has the release of the image.
+// runs is the condition that the running program has the version of the image.
 func (w watcher) runs(image string) condition {
 	return func() string {
 		m, err := ModuleOf(image)
@@ -287,7 +289,7 @@ func (w watcher) runs(image string) condition {
 	}
 }
 
-// scrapes: Prometheus scrapes the components of the plane, and nothing else.
+// scrapes is the condition that Prometheus scrapes all components of the plane and no other target.
 func (w watcher) scrapes(c control.Cluster) condition {
 	want := map[string]string{} // job by instance
 	for _, component := range c.Components {
@@ -319,7 +321,7 @@ func (w watcher) scrapes(c control.Cluster) condition {
 	}
 }
 
-// connected: Prometheus sends its alerts to the Alertmanager of the compose file, and to no other.
+// connected is the condition that Prometheus sends alerts only to the Alertmanager of the compose file.
 func (w watcher) connected() string {
 	var answer struct {
 		Data struct{ ActiveAlertmanagers []struct{ URL string } }
@@ -333,8 +335,8 @@ func (w watcher) connected() string {
 	return ""
 }
 
-// alerts: in Alertmanager, the alert is active, with annotations, for this instance only. An empty instance means that
-// it is active for none.
+// alerts is the condition that, in Alertmanager, the alert is active for this instance only, with annotations. If
+// instance is empty, the alert must not be active.
 func (w watcher) alerts(name, instance string) condition {
 	var want []string
 	if instance != "" {

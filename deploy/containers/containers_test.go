@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// Release numbers become versions of Go modules; an image that no module builds is refused by name.
+// ModuleOf converts release numbers to versions of Go modules. It refuses an image that no module builds, and names it.
 func TestModuleOfImage(t *testing.T) {
 	for image, want := range map[string]string{
 		"prom/prometheus:v3.15.0":                  "github.com/prometheus/prometheus@v0.315.0 3.15.0",
@@ -33,7 +33,7 @@ func TestModuleOfImage(t *testing.T) {
 	}
 }
 
-// The image has the program, its user, and directories that this user may write to, as the published one.
+// The image contains the program, its user, and directories to which this user may write, like the published image.
 func TestImageOfProgram(t *testing.T) {
 	m, err := ModuleOf("prom/alertmanager:v0.34.0")
 	if err != nil {
@@ -89,7 +89,7 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 	}
 }
 
-// A service with a field that the container would ignore is refused, before anything is stored.
+// A service with a field that the container would ignore is refused before any image is stored.
 func TestServicesThatAreNotRun(t *testing.T) {
 	for want, change := range map[string]func(*deploytest.Service){
 		`service x: network_mode "bridge": only host is supported here`: func(s *deploytest.Service) { s.NetworkMode = "bridge" },
@@ -113,7 +113,7 @@ func TestServicesThatAreNotRun(t *testing.T) {
 	}
 }
 
-// An unknown engine is refused by name.
+// The error for an unknown engine contains its name.
 func TestUnknownEngine(t *testing.T) {
 	_, err := Open(t.Context(), "docker", filepath.Join(t.TempDir(), "store"))
 	if err == nil || !strings.Contains(err.Error(), `unknown container engine "docker" (podman, containerd)`) {

@@ -6,8 +6,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// The commands of controlplane in docs/how-to exist, with these flags: flags
-// are read before --help is obeyed, and an unknown flag is an error.
+// The controlplane commands in docs/how-to exist and have the documented flags. Unknown flags are errors even with
+// --help, because flags are parsed first.
 func TestDocumentedCommands(t *testing.T) {
 	for _, args := range deploytest.Documented(t, "controlplane") {
 		if out, err := deploytest.Run(t, t.TempDir(), plane.Binary, append(args, "--help")...); err != nil {

@@ -23,8 +23,7 @@ import (
 // kinds are the operator's kinds that the manifests use.
 var kinds = []string{"prometheusrules", "servicemonitors", "scrapeconfigs"}
 
-// The API server creates every manifest, by the operator's own definitions of its
-// kinds, takes it a second time, and removes each of them again.
+// With the operator's CRDs, the API server creates every manifest, accepts it a second time, and removes it again.
 func TestManifestsAreApplied(t *testing.T) {
 	defineKinds(t)
 	_, err := kubectl(t, "", "create", "namespace", deploy.Namespace)
@@ -61,7 +60,8 @@ func TestManifestsAreApplied(t *testing.T) {
 	}
 }
 
-// Unknown fields are refused, so acceptance proves something.
+// The API server refuses manifests with unknown fields or values, so its acceptance of valid manifests proves
+// something.
 func TestWrongManifestsAreRefused(t *testing.T) {
 	defineKinds(t)
 	for want, manifest := range map[string]string{
@@ -77,8 +77,8 @@ func TestWrongManifestsAreRefused(t *testing.T) {
 	}
 }
 
-// The monitor of API servers selects the Service that every API server makes
-// for itself, and a port that it has.
+// The ServiceMonitor for API servers selects the Service `kubernetes`, which API servers create for themselves, and one
+// of its ports.
 func TestMonitorFindsTheAPIServer(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(deploytest.Root(t), "deploy", "kubernetes", "scrape", "kube-apiserver.yaml"))
 	must(t, err)
@@ -101,8 +101,7 @@ func TestMonitorFindsTheAPIServer(t *testing.T) {
 	}
 }
 
-// defineKinds applies the operator's CRDs, out of its Go module, and waits until
-// the API server serves them.
+// defineKinds applies the CRDs from the operator's Go module, and waits until the API server serves them.
 func defineKinds(t *testing.T) {
 	t.Helper()
 	module := exec.Command("go", "mod", "download", "-json", "github.com/prometheus-operator/prometheus-operator")
@@ -130,8 +129,8 @@ func defineKinds(t *testing.T) {
 	}
 }
 
-// kubectl runs the plane's own kubectl as its administrator, with stdin, and
-// returns its output; an error contains its messages.
+// kubectl runs the plane's kubectl as administrator, with stdin, and returns its output. Errors contain the messages of
+// kubectl.
 func kubectl(t *testing.T, stdin string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(plane.Binary, append([]string{"kubectl", "--dir", plane.Cluster().Dir, "--cache-dir", t.TempDir()}, args...)...)

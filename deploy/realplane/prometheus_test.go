@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/internal/scrapeconfig"
 )
 
-// The compose file's Prometheus, started with its own arguments on its own files, scrapes each component of a plane
-// with the plane's credentials, and evaluates every rule; no rule about missing targets fires.
+// The Prometheus server of the compose file runs with the arguments and files of its service. It scrapes each component
+// of a plane with the plane's credentials and evaluates every rule. No rule about missing targets fires.
 func TestPrometheusWatchesAPlane(t *testing.T) {
 	cluster := plane.Cluster()
 	var targets []control.ScrapeTarget
@@ -55,7 +55,7 @@ func TestPrometheusWatchesAPlane(t *testing.T) {
 	}
 }
 
-// scraped returns the targets that Prometheus has not scraped yet.
+// scraped describes a target that Prometheus has not scraped yet, or returns "".
 func scraped(ctx context.Context, ask promv1.API, want map[string]string) (string, error) {
 	found, err := ask.Targets(ctx)
 	if err != nil {
@@ -74,8 +74,7 @@ func scraped(ctx context.Context, ask promv1.API, want map[string]string) (strin
 	return "", nil
 }
 
-// evaluated returns a rule that was not evaluated yet. A rule that cannot be
-// evaluated is an error.
+// evaluated describes a rule that was not evaluated yet, or returns "". It fails if a rule cannot be evaluated.
 func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 	loaded, err := alerts.Load()
 	if err != nil {
@@ -104,7 +103,7 @@ func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 	return "", nil
 }
 
-// unevaluated says that a rule was not evaluated yet. One that cannot be evaluated is an error.
+// unevaluated describes the rule if it was not evaluated yet, or returns "". It fails if the rule cannot be evaluated.
 func unevaluated(rule any) (string, error) {
 	name, health, why := "", promv1.RuleHealth(""), ""
 	switch r := rule.(type) {
@@ -122,8 +121,7 @@ func unevaluated(rule any) (string, error) {
 	return "", fmt.Errorf("%s: %s %s", name, health, why)
 }
 
-// quiet returns an active alert about missing targets or metrics. At first all are
-// missing.
+// quiet returns the active alerts about missing targets or metrics, or "". At first, all targets are missing.
 func quiet(ctx context.Context, ask promv1.API) (string, error) {
 	now, _, err := ask.Query(ctx, `ALERTS{alertname=~"TargetDown|TargetAbsent|MetricsMissing"}`, time.Time{})
 	if err != nil {

@@ -30,8 +30,8 @@ import (
 // theirCluster is the label that distinguishes the clusters of the other Prometheus server.
 const theirCluster = "k8s_cluster"
 
-// withoutSeries lists the families that have no series on a healthy plane, or on a plane
-// without their subject, and why. docs/how-to/grafana-prometheus.md lists them.
+// withoutSeries lists metrics that have no series on a healthy plane, each with the reason.
+// docs/how-to/grafana-prometheus.md lists them too.
 func withoutSeries() map[string]string {
 	const (
 		webhook  = "no admission webhook is registered"
@@ -63,9 +63,9 @@ func withoutSeries() map[string]string {
 	}
 }
 
-// The rules as rendered for kube-prometheus-stack match series of a Prometheus that scrapes a
-// plane under that chart's names of jobs, with another label for the cluster: each selector of
-// each rule except withoutSeries, and each selector of a panel that must show something.
+// A Prometheus server scrapes a plane with the job names of kube-prometheus-stack and another cluster label. Each
+// selector of the rules rendered for this chart matches series, except those in withoutSeries. So does each selector of
+// a panel that must have data.
 func TestRenderedRulesMatchTheStack(t *testing.T) {
 	jobs, err := render.Preset("kube-prometheus-stack")
 	must(t, err)
@@ -106,7 +106,7 @@ func TestRenderedRulesMatchTheStack(t *testing.T) {
 	}
 	t.Logf("%d of %d selectors of rules, and %d of panels, match series", len(wanted)-excused, len(wanted), len(panels))
 
-	// Recording rules keep the label of the cluster.
+	// Recording rules keep the cluster label.
 	lost, _, err := ask.Query(t.Context(), `count by (__name__) ({__name__=~".+:.+", `+theirCluster+`!="shop"})`, time.Time{})
 	must(t, err)
 	if v := lost.(model.Vector); len(v) > 0 {
@@ -114,7 +114,7 @@ func TestRenderedRulesMatchTheStack(t *testing.T) {
 	}
 }
 
-// excuse returns the reason why a selector has no series; empty if it should have some.
+// excuse returns the reason why a selector has no series, or "" if it should have some.
 func excuse(selector string) string {
 	for what, why := range withoutSeries() {
 		name, matcher, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
@@ -170,7 +170,7 @@ func startTheirs(t *testing.T, jobs map[string]string, bundle render.Bundle) pro
 	return promv1.NewAPI(client)
 }
 
-// scheduleAPod has the scheduler bind a pod: there is a node that no kubelet is behind.
+// scheduleAPod creates a node without a kubelet, and waits until the scheduler has bound a pod to it.
 func scheduleAPod(t *testing.T) {
 	t.Helper()
 	for _, args := range [][]string{
@@ -194,7 +194,7 @@ func scheduleAPod(t *testing.T) {
 	})
 }
 
-// ruleSelectors are the selectors of all rules, each once.
+// ruleSelectors returns the selectors of all rules without duplicates.
 func ruleSelectors(t *testing.T, b render.Bundle) []string {
 	t.Helper()
 	all := map[string]bool{}
@@ -220,8 +220,7 @@ func ruleSelectors(t *testing.T, b render.Bundle) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// panelSelectors returns the selectors of the panels' queries that must have an answer in
-// every run.
+// panelSelectors returns the selectors of the panel queries that must have a result in every run.
 func panelSelectors(t *testing.T, b render.Bundle) []string {
 	t.Helper()
 	shipped, err := dashboards.Load()
@@ -263,7 +262,7 @@ func panelSelectors(t *testing.T, b render.Bundle) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// selectors adds the selectors of an expression.
+// selectors adds the selectors of an expression to all.
 func selectors(t *testing.T, expr string, all map[string]bool) {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -276,7 +275,7 @@ func selectors(t *testing.T, expr string, all map[string]bool) {
 	})
 }
 
-// unmatched are the selectors that no series of the last minutes matches.
+// unmatched returns the selectors that matched no series in the last 5 minutes.
 func unmatched(ctx context.Context, ask promv1.API, all []string) (missing []string, err error) {
 	for _, s := range all {
 		found, _, err := ask.Query(ctx, "count(last_over_time("+s+"[5m]))", time.Time{})
@@ -290,8 +289,7 @@ func unmatched(ctx context.Context, ask promv1.API, all []string) (missing []str
 	return missing, nil
 }
 
-// allEvaluated returns a rule that was not evaluated yet. It fails if a rule cannot be
-// evaluated.
+// allEvaluated describes a rule that was not evaluated yet, or returns "". It fails if a rule cannot be evaluated.
 func allEvaluated(ctx context.Context, ask promv1.API) (string, error) {
 	found, err := ask.Rules(ctx, nil)
 	if err != nil {
