@@ -22,7 +22,8 @@ func mustRules(t *testing.T) []Alert {
 	return all
 }
 
-// TestAnnotations: an alert's description says what it means, what to look at and what to do, in that order.
+// TestAnnotations checks that the description of each alert says what the alert means, what to look at and what to do,
+// in this order.
 func TestAnnotations(t *testing.T) {
 	for _, a := range mustRules(t) {
 		if s := a.Labels["severity"]; s != "critical" && s != "warning" {

@@ -48,12 +48,12 @@ func Manifests(root fs.FS) (map[string][]byte, error) {
 	return rules("go run ./deploy/generate", all)
 }
 
-// Objects returns, by their paths, a PrometheusRule for each rule file, a ConfigMap for each dashboard, and a
+// Objects returns manifests by path: a PrometheusRule for each rule file, a ConfigMap for each dashboard, and a
 // kustomization for each of the two directories. The arguments map file names such as "etcd.yaml" to their text. The
-// first line of each generated file says that command has generated it.
+// first line of each manifest says that `command` has generated it.
 //
-// It fails if a rule file has no line "groups:", or if a dashboard is not a JSON object whose "uid" is the file's name, is too
-// large for a ConfigMap, or contains tabs or carriage returns.
+// It fails if a rule file has no line "groups:". It also fails if a dashboard is not a JSON object whose "uid" is the
+// file's name, is too large for a ConfigMap, or contains tabs or carriage returns.
 func Objects(command string, ruleFiles, dashboards map[string]string) (map[string][]byte, error) {
 	files, err := rules(command, named("rules", ruleFiles))
 	if err != nil {

@@ -20,8 +20,8 @@ type Container struct {
 	err       error
 }
 
-// start starts a command whose output goes to the file log. On Linux, the kernel sends the command the signal "orphaned"
-// when this process ends, even by a crash.
+// start starts a command whose output goes to the file log. On Linux, the kernel sends the signal `orphaned` to the
+// command when this process ends, even by a crash.
 func start(name, log string, argv []string, orphaned syscall.Signal) (*Container, error) {
 	out, err := os.Create(log) // not a pipe: a write to a broken pipe would kill the command before it has cleaned up
 	if err != nil {

@@ -35,7 +35,7 @@ func TestCrashIsNoBadUsage(t *testing.T) {
 // A panic of another goroutine ends the program by SIGABRT. Without AbortOnCrash, the exit code is 2, which means bad usage.
 func TestCrashOfAnotherGoroutineIsNoBadUsage(t *testing.T) {
 	if os.Getenv("STORMGLASS_TEST_CRASH") != "" {
-		_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // without it there is also a core file
+		_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // otherwise the crash also writes a core file
 		AbortOnCrash()
 		go func() { panic("no such thing") }()
 		select {}

@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A run that a condition cuts short is not compared: the comparison ends, keeps its pairs and gives the reason.
+// If a condition ends a run early, the run is not compared. The comparison ends, keeps its pairs and reports the
+// reason.
 func TestRunThatAConditionEndsEndsTheComparison(t *testing.T) {
 	p := plane{spread: 0.01}
 	s := options(t, &p)

@@ -117,7 +117,7 @@ type collected struct {
 }
 
 // collect collects the values of a metric from the pairs. It does not judge a metric that is missing in a pair, because
-// the change under test may be the cause.
+// the change under test may be the reason why it is missing.
 func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
 	lower := ""

@@ -98,7 +98,7 @@ func TestOtherConditionsThatEndTrials(t *testing.T) {
 	refused("flags")
 }
 
-// The notes of a search that used all its trials say how to resume it, and this works.
+// If a search has used all its trials, its notes say how to resume it. The search can be resumed in this way.
 func TestResumeWithMoreTrials(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	s.o.Most = 5

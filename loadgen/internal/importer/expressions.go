@@ -149,8 +149,8 @@ func groupOf(apiVersion string) string {
 var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 
 // promQL converts an expression of a profile: it inserts values, replaces the elapsed time of a job by $window (the
-// length of the measured phases), and adapts the selection of API servers to the metrics of a run. why is the reason if
-// that is impossible, and empty otherwise.
+// length of the measured phases), and adapts the selection of API servers to the metrics of a run. If the conversion is
+// impossible, why is the reason; otherwise it is empty.
 func (b *burner) promQL(text string) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
 		name := otherValue.FindStringSubmatch(action)[1]

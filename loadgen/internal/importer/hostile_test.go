@@ -17,8 +17,8 @@ const (
 	object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 )
 
-// An import of files that expand without an end is refused, and says why. Without limits, each of them takes hours or
-// several gigabytes.
+// Imports of files that expand without end are refused with the reason. Without limits, each of these imports takes
+// hours or several gigabytes.
 func TestEndlessImportsAreRefused(t *testing.T) {
 	doubled := strings.Repeat(`{{$x = print $x $x}}`, 40)
 	modules := map[string]string{"config.yaml": "name: x\nsteps: [{module: {path: m0.yaml}}]\n"}

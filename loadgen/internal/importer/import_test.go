@@ -236,7 +236,7 @@ func TestWindowsLineEnds(t *testing.T) {
 	}
 }
 
-// An invalid or unreadable configuration gives one error with its place.
+// For an invalid or unreadable configuration, the import returns one error that names the place.
 func TestRefusedConfigurations(t *testing.T) {
 	for _, c := range []struct{ tool, config, want string }{
 		{"kube-burner", "a: 1\n", "config.yml: not a kube-burner configuration: the file has neither jobs nor global"},

@@ -183,7 +183,7 @@ func (b *burner) values(j *burnJob, o *burnObject, iteration, replica int) map[s
 	return values
 }
 
-// asks records in p what the configuration asks of a job.
+// asks adds the objects, actions, waits and rates that the configuration specifies for a job to p.
 func (b *burner) asks(j *burnJob, p *part) {
 	verb := map[string]string{"delete": "delete ", "patch": "patch ", "read": "get "}[j.kind]
 	for _, o := range j.objects {
@@ -213,7 +213,7 @@ func (b *burner) asks(j *burnJob, p *part) {
 	}
 }
 
-// addCreated adds to p what the configuration asks of one entry in the objects of a create job.
+// addCreated does the same as asks, for one entry in the objects of a create job.
 func (b *burner) addCreated(j *burnJob, o *burnObject, p *part) {
 	found := false
 	removes := j.flag("gc", false) || j.has("incrementalLoad") || o.sub("group").flag("gc", false)

@@ -113,7 +113,7 @@ func (b *burner) endpoints() {
 	kinds := []string{"metrics", "alerts"}
 	for _, f := range b.root.list("metricsEndpoints") {
 		item := b.item()
-		// A run stores in its own directory what a local indexer would store.
+		// A local indexer needs no conversion, because a run stores its data in its own directory.
 		indexer := f.sub("indexer")
 		indexer.ignore("metricsDirectory", "createTarball", "tarballName")
 		if kind := indexer.text("type", ""); f.has("indexer") && kind != "local" {

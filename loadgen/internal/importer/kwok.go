@@ -151,8 +151,8 @@ func (k *stages) read(path string) error {
 	return nil
 }
 
-// readFile reads the documents of a file, and adds a remark for each one that is not a Stage. If others is set, there
-// are more files, and a Kustomization gets no remark.
+// readFile reads the documents of a file, and adds a remark for each one that is not a Stage. others means that the
+// import reads more files. A Kustomization then gets no remark.
 func (k *stages) readFile(file string, data []byte, others bool) error {
 	for doc, err := range documents(file, data, nil) {
 		if err != nil {

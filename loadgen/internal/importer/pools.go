@@ -76,7 +76,7 @@ func (p *nodePool) require(r corev1.NodeSelectorRequirement) bool {
 	return false
 }
 
-// nodeTerms returns what a pod spec requires of nodes. A node must meet all requirements of at least one term.
+// nodeTerms returns the requirements of a pod spec for nodes. A node must meet all requirements of at least one term.
 func (m manifest) nodeTerms() (terms [][]corev1.NodeSelectorRequirement) {
 	var all []corev1.NodeSelectorRequirement
 	for key, value := range m.at("nodeSelector") {
@@ -110,8 +110,8 @@ func (m manifest) nodeResources() map[string]float64 {
 	return all
 }
 
-// place adds to the pools what the pods of an object require. It returns false if no pool can have matching nodes. pods
-// is what all pods of these objects need.
+// place adds the requirements of an object's pods to the pools. spec is the pod spec, and pods is what all these pods
+// need. place returns false if no pool can have matching nodes.
 func (d *draft) place(spec manifest, pods need) bool {
 	terms, resources := spec.nodeTerms(), spec.nodeResources()
 	if len(terms) == 0 && len(resources) == 0 {

@@ -215,8 +215,9 @@ func templateError(err error) error {
 // typeErrors matches errors of text/template about a value of a wrong type.
 var typeErrors = regexp.MustCompile(`<([^>]*)>: .*(?:incompatible types for comparison|wrong type for value; expected string|len of type)`)
 
-// textValue returns the name of a number or bool that a template uses as text, according to an error. kube-burner reads values
-// as text from environment variables, and typed from files; --set does not tell which of them a configuration expects.
+// textValue returns the name of a number or bool that a template uses as text, if this caused err. kube-burner reads
+// values as text from environment variables, but typed from files. --set does not tell which of them a configuration
+// expects.
 func textValue(err error, values map[string]any) string {
 	if err == nil {
 		return ""

@@ -83,7 +83,7 @@ type API struct {
 type Starter interface {
 	// Start starts the workers. It calls ended whenever a worker ends, whether normally or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
-	// Describe returns a text about what Start will create for the run with the ID `run`. The user must confirm it.
+	// Describe returns a text, which the user must confirm, about what Start will create for the run with the ID `run`.
 	Describe(count int, run string) string
 }
 

@@ -93,7 +93,7 @@ func (c *interrupted) Watch(context.Context, metav1.ListOptions) (watch.Interfac
 	return w, nil
 }
 
-// A recording waits for a cluster that cannot be reached, says so once, and continues.
+// If the cluster becomes unreachable, a recording reports this once, waits and continues.
 func TestRecordingOutlastsAnOutage(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	const back, noted = "the cluster responds again, after 15s", "the cluster could not be reached for 15s; the recording contains the changes in that time at its end"

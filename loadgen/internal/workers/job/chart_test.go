@@ -217,8 +217,8 @@ extraArgs: ["--abort-on=expr=up{x='$(y)'},max=1"]
 	}
 }
 
-// The chart mounts a user's scenario unchanged. Its rules cover all built-in scenarios, or are the given ones, and it
-// can run on a schedule.
+// The chart mounts a user's scenario unchanged. Its RBAC rules cover all built-in scenarios, unless the values contain
+// rules. It can run the scenario on a schedule.
 func TestChartWithAScenarioOfOnesOwn(t *testing.T) {
 	const text = "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: mine\nphases:\n- {name: p, for: 5s}\n"
 	indented := "  text: |\n    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n"
