@@ -229,8 +229,8 @@ func (e EtcdClient) Environment() []string {
 	}
 }
 
-// AnyMember calls `try` for each etcd member in turn, until one call succeeds or ctx ends. It returns nil after a
-// success, otherwise the joined errors.
+// AnyMember calls `try` for one etcd member after another, with only that member's endpoint, until a call succeeds or
+// ctx ends. It returns nil after a success, otherwise the joined errors.
 func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) error {
 	var failures []error
 	for _, endpoint := range e.Endpoints {

@@ -12,7 +12,7 @@ const ProviderName = "stormglass"
 type Instance struct {
 	// Name is the instance's unique name.
 	Name string `json:"name"`
-	// Zone is the instance's zone, and Type its machine type. If one of them is empty, the Node does not get its label.
+	// Zone is the instance's zone, and Type its machine type. The Node gets no label for an empty field.
 	Zone string `json:"zone,omitempty"`
 	Type string `json:"type,omitempty"`
 	// Address is the internal IP address of the instance.
@@ -22,8 +22,8 @@ type Instance struct {
 // ProviderID returns the providerID of the instance's Node.
 func (i Instance) ProviderID() string { return ProviderName + "://" + i.Name }
 
-// Instances is a change to the simulated cloud's instances. Launching an existing instance replaces its data. Terminating a
-// missing instance has no effect.
+// Instances is a change to the simulated cloud's instances. Launching an existing instance replaces its data.
+// Terminating a missing instance has no effect.
 type Instances struct {
 	Launch    []Instance `json:"launch,omitempty"`
 	Terminate []string   `json:"terminate,omitempty"` // by name

@@ -130,7 +130,7 @@ type Deviation struct {
 // State is a state of a plane.
 type State string
 
-// A plane's states, in order.
+// A plane's states, in order. While etcd is restored, a ready plane is Starting again.
 const (
 	Starting State = "starting"
 	Ready    State = "ready"

@@ -31,20 +31,20 @@ type Config struct {
 	// FeatureGates: feature gates to turn on or off in every component that has them; a component's own flags take
 	// precedence
 	FeatureGates map[string]bool `yaml:"featureGates,omitempty" json:"featureGates,omitempty"`
-	// NetworkFaults: "on" (connections between etcd members and to API servers pass through proxies, so that faults can
+	// NetworkFaults: "on" (connections to etcd members and metrics-server pass through proxies, so that faults can
 	// delay or cut them; each exchange takes 100 microseconds longer) or "off"; default: on with several etcd members
 	NetworkFaults string `yaml:"networkFaults,omitempty" json:"networkFaults,omitempty"`
 	// Tracing: an OpenTelemetry receiver to which API servers and etcd send spans (docs/how-to/trace-a-slow-request.md)
 	Tracing SpanExport `yaml:"tracing,omitempty" json:"tracing,omitzero"`
 }
 
-// SpanExport is the destination of the spans of API servers and etcd.
+// SpanExport configures the export of spans by API servers and etcd.
 type SpanExport struct {
 	// Endpoint: loopback address of an OTLP/gRPC receiver without TLS, such as 127.0.0.1:4317; default: no tracing
 	Endpoint string `yaml:"endpoint,omitempty" json:"endpoint,omitempty"`
 	// Token: bearer token that API servers and etcd present to the receiver
 	Token string `yaml:"token,omitempty" json:"token,omitempty"`
-	// SamplingRatePerMillion: for requests whose client sends no trusted traceparent; default 0
+	// SamplingRatePerMillion: sampled requests per million without a trusted traceparent; default 0
 	SamplingRatePerMillion int `yaml:"samplingRatePerMillion,omitempty" json:"samplingRatePerMillion,omitempty"`
 }
 
@@ -55,7 +55,7 @@ type Flags map[string]string
 // Etcd configures the etcd members.
 type Etcd struct {
 	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"` // 1 (default), 3, 5 or 7; even numbers cause a warning
-	// Topology: disk of the fault diskContention: etcd's disk ("stacked", the default) or another file system
+	// Topology: disk that the fault diskContention uses: etcd's ("stacked", the default) or another file system
 	// ("external")
 	Topology string `yaml:"topology,omitempty" json:"topology,omitempty"`
 	Flags    Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
@@ -69,18 +69,18 @@ type APIServer struct {
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
 	// CPUs: maximum number of processors of each API server (GOMAXPROCS); default: all
 	CPUs int `yaml:"cpus,omitempty" json:"cpus,omitempty" zero:"the machine's limit; leave it out to use the default"`
-	// Audit: "off" (default) or "metadata" (one log line per request of the load): docs/reference/breakdown.md
+	// Audit: "off" (default) or "metadata" (logs each request of the load): docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
-	// Authentication: of the load: "certificate" (default), "serviceAccount" (a bound token), "bootstrapToken" (a
-	// Secret in kube-system), "oidc" (a token from oidc-issuer) or "webhook" (a token that token-webhook reviews):
-	// docs/reference/services.md
+	// Authentication: how the load authenticates: "certificate" (default), "serviceAccount" (a bound token),
+	// "bootstrapToken" (a Secret in kube-system), "oidc" (a token from oidc-issuer) or "webhook" (a token that
+	// token-webhook reviews): docs/reference/services.md
 	Authentication string `yaml:"authentication,omitempty" json:"authentication,omitempty"`
 	// Authorization: "rbac" (default), "webhook" (API servers ask authorization-webhook before RBAC; if it fails,
 	// RBAC decides), "webhook-deny" (if authorization-webhook fails, only the plane's components are authorized) or
 	// "abac" (before RBAC, API servers check a policy file that allows the load everything)
 	Authorization string `yaml:"authorization,omitempty" json:"authorization,omitempty"`
-	// Encryption: of Secrets in etcd: "off" (default); "secretbox", "aesgcm" or "aescbc" with a key in the plane's
-	// directory; or "kms" with kms-plugin
+	// Encryption: encryption of Secrets in etcd: "off" (default); "secretbox", "aesgcm" or "aescbc" with a key in the
+	// plane's directory; or "kms" with kms-plugin
 	Encryption string `yaml:"encryption,omitempty" json:"encryption,omitempty"`
 	// AuditWebhook: "off" (default), "batch" (API servers send the load's audit events to audit-webhook in batches)
 	// or "blocking" (API servers send each audit event before they answer its request)
@@ -137,7 +137,7 @@ type CloudControllerManager struct {
 
 // Cloud configures the simulated cloud. By default it responds without delay and refuses nothing.
 type Cloud struct {
-	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // of each response
+	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of responses
 	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // maximum random deviation from `delay`
 	// Throttle: maximum requests per second, with bursts of the same size; further requests get status 429; default
 	// unlimited

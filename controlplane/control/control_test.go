@@ -35,7 +35,7 @@ func TestProblems(t *testing.T) {
 	ms := func(n int) control.Duration { return control.Duration(n) * control.Duration(time.Millisecond) }
 	for name, c := range map[string]struct {
 		config control.Config
-		want   string // "path: hint's begin", or "" for none
+		want   string // the problem's path and the beginning of its hint; "" means no problem
 	}{
 		"zero":                {control.Config{}, ""},
 		"ordinary flags":      {flags(control.KindEtcd, "quota-backend-bytes", "1", "snapshot-count", "5000"), ""},

@@ -63,9 +63,9 @@ etcd_disk_backend_commit_duration_seconds.`,
 			Example: `  controlplane fault disk-contention --for 1m
   controlplane fault disk-contention --writers 16 --size 4MiB --for 1m`,
 			Takes: []string{"for", "writers", "size"},
-			// The neighbour process needs 80 ms of CPU time to start, so a run requests the fault 40 ms early. The
-			// neighbour then begins to write a little early on a quiet machine, and 100 ms late if the start takes 140
-			// ms. A run cannot request a fault early at the start of a phase.
+			// The neighbour process needs 80 ms of CPU time to start, and more time on a busy machine. A run requests
+			// the fault 40 ms early. If the start takes 140 ms, the neighbour then begins to write 100 ms late. At the
+			// start of a phase, a run cannot request a fault early.
 			Lead: 40 * time.Millisecond,
 			Part: func(Fault) string { return "the disk" }, ReachesEtcd: true,
 		},

@@ -100,8 +100,7 @@ func inRelease(r Release) string {
 	return " of " + r.Minor
 }
 
-// lists contains each flag whose value is a list of known names. In the table of flags, these names have the given
-// prefix.
+// lists maps each flag whose value is a list of known names to the prefix of these names in the table of flags.
 var lists = map[string]string{
 	"controllers": "controllers/", "enable-admission-plugins": "admission-plugins/", "disable-admission-plugins": "admission-plugins/",
 	"authorization-mode": "authorization-modes/",

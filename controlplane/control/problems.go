@@ -107,7 +107,8 @@ func (c Config) encryptionProblems() (all []Problem) {
 	return all
 }
 
-// tracingProblems checks where components send spans. They send them without TLS, so the receiver must be on this machine.
+// tracingProblems checks the settings of `tracing`. Components send spans without TLS, so the receiver must be on this
+// machine.
 func (c Config) tracingProblems() (all []Problem) {
 	t := c.Tracing
 	if t.Endpoint == "" {

@@ -145,8 +145,8 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 // Err returns the reason why the supervisor ended, or nil if Stop ended it. Call Err only after Done is closed.
 func (s *Supervisor) Err() error { return s.err }
 
-// stopWithin and stopNowWithin are the time limits of Stop and StopNow. A graceful stop takes up to 44 s: 8 s to undo
-// faults, 5 s more for a webhook that is being registered, 30 s for the processes and 1 s for the last responses. For
+// stopWithin and stopNowWithin are the time limits of Stop and StopNow. A graceful stop takes up to 49 s: 8 s to undo
+// faults, 5 s more for a webhook that is being registered, 35 s for the processes and 1 s for the last responses. For
 // StopNow, the supervisor kills the components without waiting.
 var stopWithin, stopNowWithin = 50 * time.Second, 10 * time.Second
 
