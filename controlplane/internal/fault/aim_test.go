@@ -32,7 +32,7 @@ func TestConflictingFaultsAreRefused(t *testing.T) {
 	tests := []struct {
 		name          string
 		first, second control.Fault
-		taken         string // "" if both go together
+		taken         string // the part that both need; "" if both can be active
 	}{
 		{"two slow fsyncs of one member", slowOf("etcd-0", 0), slowOf("etcd", 0), "the fsync of etcd-0"},
 		{"slow fsyncs of two members", slowOf("etcd-0", 0), slowOf("etcd-1", 0), ""},
@@ -157,7 +157,7 @@ func TestWebhookNameIsAValidLabelValue(t *testing.T) {
 }
 
 // After the holder of a lease is lost, for example by an earlier fault, another component acquires the lease up to 24 s
-// later. A fault on the leader waits for that.
+// later. A fault on the leader waits for the new leader.
 func TestFaultOnALeaderWaitsForItsElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

@@ -31,9 +31,9 @@ type fakeHost struct {
 	stopping, starting time.Duration
 	answers            map[string]string // responses of etcd's gateway, by path
 
-	lost func(error) // `lost` of the neighbour that was started last
+	lost func(error) // the function `lost` of the last neighbour
 
-	lostWebhook bool // a registration of each webhook got no response
+	lostWebhook bool // whether a request to register each webhook got no response
 
 	version string                       // initial version of the plane
 	unready func(component string) error // why a component does not serve; if nil, all components serve

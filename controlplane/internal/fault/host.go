@@ -43,9 +43,10 @@ type Host interface {
 	// If the component is not running, Kill and Stop return nil.
 	Kill(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
-	// Start starts a component that was killed or stopped, with the same ports and data. `flags` replaces the
-	// component's own flags until the new process ends. Start returns when the process has started; AwaitReady waits
-	// until it is ready. If the component is already running, Start does nothing and returns nil.
+	// Start starts a component that was killed or stopped, with the same ports and data. `flags` override the
+	// component's own flags of the same names, also after an automatic restart, until the next call of Start. Start
+	// returns when the process has started; AwaitReady waits until it is ready. If the component is already running,
+	// Start does nothing and returns nil.
 	Start(ctx context.Context, name string, flags control.Flags) error
 	// AwaitReady returns nil when the component serves. An API server behind a load balancer serves when the load balancer sends
 	// it connections. If the context or the process ends first, AwaitReady returns the reason.

@@ -71,9 +71,8 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 
 // Begin begins a fault and returns when the fault is active. The fault ends by itself when its duration is over. If the
 // fault is on a leader, Begin first waits for an election in progress. If ctx ends, or a step fails, Begin undoes its
-// changes and
-// the fault does not begin. The error is a *control.InvalidFault if the plane does not support the fault, and a
-// *BusyError if the fault clashes with another fault.
+// changes and the fault does not begin. The error is a *control.InvalidFault if the plane does not support the fault,
+// and a *BusyError if the fault clashes with another fault.
 func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
 	asked := time.Now()
 	if err := m.checkPossible(ctx, f); err != nil {

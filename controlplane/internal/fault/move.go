@@ -125,8 +125,9 @@ func (m *Manager) startAs(name string, r control.Release) error {
 // downgrade every 5 s.
 const dataWithin = time.Minute
 
-// beforeEtcd prepares the etcd cluster before its first member moves. For a downgrade it lowers the storage version of
-// the data. For an upgrade it cancels an unfinished downgrade.
+// beforeEtcd prepares the etcd cluster if `name`, the next component to move, is an etcd member and `moved` contains no
+// member yet. For a downgrade it lowers the storage version of the data. For an upgrade it cancels an unfinished
+// downgrade.
 func (m *Manager) beforeEtcd(moved []string, name, kind string, to control.Release) error {
 	if control.ComponentKind(name) != control.KindEtcd || len(ofKind(moved, control.KindEtcd)) > 0 {
 		return nil
@@ -185,8 +186,8 @@ func (m *Manager) etcdForms(ctx context.Context) (all map[string]etcdForm, err e
 	return all, nil
 }
 
-// etcdIsOlder reports whether the cluster is already prepared for an older version: the data of all members has the
-// older storage version, and at least one member has the older version or a pending downgrade to it. A prepared cluster
+// etcdIsOlder reports whether the cluster is already prepared for the older version `minor`: the data of all members
+// has that storage version, and at least one member has that version or a pending downgrade to it. A prepared cluster
 // refuses another request to downgrade.
 func (m *Manager) etcdIsOlder(ctx context.Context, minor string) (bool, error) {
 	forms, err := m.etcdForms(ctx)

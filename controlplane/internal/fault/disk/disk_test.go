@@ -102,7 +102,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// untilReady is a writer that ends the program at its first output.
+// untilReady is the program's stdout. It ends the program at the first output, ReadyLine.
 type untilReady struct {
 	bytes.Buffer
 	cancel func()

@@ -15,7 +15,7 @@ import (
 // filteredEnv makes the child install a separate filter on one thread.
 const filteredEnv = "FSYNC_TEST_FILTERED"
 
-// filterOneThread installs a filter that allows everything on a thread that does not end.
+// filterOneThread installs, on a thread that does not end, a filter that allows all calls.
 func filterOneThread() error {
 	result := make(chan error)
 	go func() {
@@ -32,7 +32,8 @@ func filterOneThread() error {
 	return <-result
 }
 
-// The kernel reports "no such process" (ESRCH) for such a thread. Set must return a clearer error.
+// If a thread has its own seccomp filter, the kernel reports "no such process" (ESRCH). Set must return a clearer
+// error.
 func TestThreadWithOwnSeccompFilterIsReported(t *testing.T) {
 	c := startChild(t, filteredEnv+"=1")
 	err := c.agent.Set(t.Context(), fsync.Delay{Delay: time.Millisecond})

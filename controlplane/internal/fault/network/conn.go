@@ -131,10 +131,10 @@ func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	return from, nil
 }
 
-// awaitRoundTrip waits for the time of a round trip over the link. A change of the link's condition restarts the wait. It
-// returns errGivenUp if the client gives up. On a cut link, an end of file from the client means that it has given up:
-// behind a real cut, it would have no connection that it could half-close. On a slow link, an end of file may also mean
-// that the client has sent everything and waits for a response.
+// awaitRoundTrip waits for the time of a round trip over the link. A change of the link's condition restarts the wait.
+// It returns errGivenUp if the client gives up. On a cut link, an end of file from the client means that the client has
+// given up, because behind a real cut the client would have no connection to half-close. On a slow link, an end of file
+// may also mean that the client has sent everything and waits for a response.
 func (l *Link) awaitRoundTrip(e *early) error {
 	for {
 		condition, changed := l.state()

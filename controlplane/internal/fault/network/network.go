@@ -1,9 +1,9 @@
 // Package network simulates the network between two components and its failures: a link can be slow (another zone, a
 // saturated switch) or cut (a partition).
 //
-// All traffic of a link passes through this process: a Listener forwards one port, a Proxy is an HTTP CONNECT proxy of
-// one component, with a link for each name that it connects to. Each link can be delayed, cut and restored at any time,
-// including its open connections.
+// All traffic of a link passes through this process. A Listener is one link, with its own port. A Proxy is the HTTP
+// CONNECT proxy of one component, and has a link for each name to which the component connects. Each link can be
+// delayed, cut and restored at any time, including its open connections.
 //
 // A cut link drops packets silently, as a partition does: open connections hang rather than fail, new ones hang too,
 // and neither side notices that the other has closed. If a client gives up a new connection, the proxy drops the
@@ -18,12 +18,12 @@
 //   - A delay applies in each direction, so a round trip takes twice as long. The delay is inaccurate by about 100
 //     microseconds, like all timers. Opening a connection takes one round trip, like SYN and SYN-ACK.
 //   - A link that is neither slow nor cut adds about 20 microseconds to each exchange (median of 1000-byte echoes: 35
-//     over the link, 15 directly).
+//     microseconds over the link, 15 directly).
 //   - In each direction, up to 1024 reads of up to 32 KiB may be queued. Further data waits at the sender.
 //
 // The pipes, and the switch of a pipe from one condition to another, come from toxiproxy (packages toxics and stream).
-// This package does not use toxiproxy's proxy, because it drops bytes when a toxic is removed while the receiver is
-// busy. Nor does it use the timeout toxic, because it always drops bytes. That breaks every TLS connection permanently.
+// This package does not use toxiproxy's proxy, which drops bytes when a toxic is removed while the receiver is busy, or
+// the timeout toxic, which always drops bytes. Dropped bytes break a TLS connection permanently.
 package network
 
 import (

@@ -65,7 +65,7 @@ func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 	allow(out, review, patch)
 }
 
-// annotation is the prefix of the key of the annotation that a mutating webhook adds.
+// annotation is the prefix of the annotation key that a mutating webhook adds. The webhook's number follows the prefix.
 const annotation = "stormglass.dev/webhook-"
 
 // annotate returns a JSON patch that adds an annotation to an object, or nil if the object already has it.

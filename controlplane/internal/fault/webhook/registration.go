@@ -23,7 +23,7 @@ const probeLabel = "stormglass.dev/webhook-probe"
 const probeEvery = 10 * time.Millisecond
 
 // hooks returns the webhooks that are slow or fail, and a webhook that is never slow and matches only probes. The API
-// server applies all of them at the same time, so when it calls the last one, all are active.
+// server applies all of them at the same time, so when it calls the webhook for probes, all are active.
 func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
 	o := w.options
 	resource, group, _ := strings.Cut(o.Resource, ".")
@@ -103,9 +103,9 @@ func (w *Webhook) register(ctx context.Context, bundle []byte) (err error) {
 	return nil
 }
 
-// refused reports whether an error of register means that no registration exists or will appear. Then the client never
-// reached the API server, or the API server refused the registration. A status of 5xx is not a refusal, because etcd
-// may have received the write.
+// refused reports whether an error of register means that no registration exists or will appear. This is the case if
+// the client never reached the API server, or the API server refused the registration. A status of 5xx is not a
+// refusal, because etcd may have received the write.
 func refused(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true

@@ -287,7 +287,7 @@ func TestUnansweredRegistrationIsUncertain(t *testing.T) {
 	}
 }
 
-// Start retries while an election of etcd blocks writes; a write without a response may have happened.
+// Start retries while an election of etcd blocks writes. A write that got no response may have succeeded.
 func TestRegistrationIsTriedAgain(t *testing.T) {
 	for _, first := range []string{"lost", "kept"} {
 		api := startAPIServer(t, 0)
