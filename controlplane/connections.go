@@ -94,7 +94,8 @@ func (c *connections) open(proxy topology.Proxy) error {
 	return nil
 }
 
-// close closes all connections. A call of Status that is in progress can still use the client.
+// close closes all connections. A call of Status that is in progress can still use the client, because only its idle
+// connections are closed.
 func (c *connections) close() {
 	if c.balancer != nil {
 		c.balancer.Close()
@@ -110,8 +111,8 @@ func (c *connections) close() {
 	}
 }
 
-// inService reports whether a component receives connections: there is no load balancer in front of it, or the load
-// balancer sends it connections.
+// inService reports whether a component receives connections. It is false only for an API server to which the load
+// balancer sends no connections.
 func (c *connections) inService(name string) bool {
 	return c.balancer == nil || !slices.ContainsFunc(c.balancer.States(), func(s balancer.State) bool { return s.Name == name && !s.Ready })
 }

@@ -233,7 +233,7 @@ func fits(l topology.Layout, cfg control.Config) error {
 }
 
 // linkPrograms creates symbolic links to the multi-call binary in the plane's directory, such as bin/kubectl. A process
-// gets the name of the link that starts it.
+// gets the name of the link with which it is started.
 func linkPrograms(l topology.Layout, executable string) error {
 	for _, name := range append(control.Kinds(), "kubectl", "etcdctl", "etcdutl", disk.Program) {
 		if err := link(l.Program(name), executable); err != nil {
@@ -243,7 +243,7 @@ func linkPrograms(l topology.Layout, executable string) error {
 	return nil
 }
 
-// link creates a symbolic link to a program at path. It replaces an existing file.
+// link creates a symbolic link at path that points to program. It replaces an existing file.
 func link(path, program string) error {
 	if target, err := os.Readlink(path); err == nil && target == program {
 		return nil

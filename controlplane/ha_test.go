@@ -179,7 +179,8 @@ func (p *haPlane) restore(t *testing.T) {
 	if err := os.WriteFile(damaged, data[:len(data)-100], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A leader that lost its lease during the partition may be restarting. A restore stops the other leaders first.
+	// Ignore the leader-elected components: they may restart by themselves, because they lost their leases during the
+	// partition.
 	p.cluster.Components = slices.DeleteFunc(p.cluster.Components, func(c control.Component) bool {
 		return c.Kind == control.KindScheduler || c.Kind == control.KindControllerManager
 	})

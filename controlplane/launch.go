@@ -142,8 +142,8 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	return nil
 }
 
-// A killed supervisor does not undo its faults. In the plane's data, disarm and sweepWebhooks remove those traces of
-// the faults that would keep the plane from serving.
+// A killed supervisor does not undo its faults, and etcd's data keeps the effects of some. At the next start, disarm
+// and sweepWebhooks undo the effects that would keep the plane from serving.
 
 // disarm disarms etcd's NOSPACE alarm. While the alarm is raised, no component can acquire its lease.
 func (p *Plane) disarm(ctx context.Context, client *adminclient.Client, etcd topology.Process) error {

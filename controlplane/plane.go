@@ -91,7 +91,8 @@ var (
 )
 
 // Start starts a plane and returns when the plane is ready. On an error, or if ctx ends first, Start stops all
-// processes. It then removes the directory if it has created it, but keeps the logs if a component failed.
+// processes. Unless a plane was ready in the directory before, Start then removes everything that it has created,
+// except the logs if a component failed.
 func Start(ctx context.Context, opts Options) (*Plane, error) {
 	if opts.PickPorts == nil {
 		opts.PickPorts = PickPorts
@@ -233,7 +234,7 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 //  4. closes the load balancer and the links;
 //  5. writes the last status to stopped.json, if a plane was ever ready in the directory;
 //  6. closes the control socket;
-//  7. removes the directory, if no plane was ever ready in it.
+//  7. removes everything that Start has created, if no plane was ever ready in the directory.
 //
 // The directory stays locked until Release or the end of this process. A process that waits for the lock (`down`)
 // therefore also waits until the supervisor has ended.
@@ -267,9 +268,9 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 // Release unlocks the directory of a plane that has ended.
 func (p *Plane) Release() { p.dir.release() }
 
-// shutdownSignal returns the channel that makes Stop kill the processes when it is closed. It returns `now`, or a
-// closed channel if a client requested an immediate stop or an etcd member has died: without a quorum, an API server
-// cannot shut down gracefully.
+// shutdownSignal returns the channel for Stop, which kills the processes when the channel is closed. It returns `now`,
+// or a closed channel if a client requested an immediate stop or an etcd member has died, because an API server cannot
+// shut down gracefully without a quorum of etcd.
 func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 	if context.Cause(p.stopAsked) != errAskedNow && !p.components.Died(control.KindEtcd) {
 		return now

@@ -18,8 +18,8 @@ import (
 )
 
 // minDescriptors is the smallest limit of open files per process at which a plane starts. It is the next power of two
-// above 2,700: 500 connections of kubelets, 2,000 connections of watches, and 200 for etcd and the process itself. The
-// load balancer holds two descriptors for each connection.
+// above 2,700: 500 connections of kubelets, 2,000 connections of watches, and 200 for etcd and the process itself.
+// needOf doubles the limit for a plane with a load balancer, which uses two descriptors for each connection.
 const minDescriptors = 4096
 
 // minFreePerMember and minFreeBesides are the disk space that a start needs, in bytes. minFreePerMember covers the two
@@ -96,16 +96,17 @@ func (n resources) check(dir string, m resources) error {
 
 func megabytes(bytes uint64) uint64 { return (bytes + 1<<20 - 1) >> 20 }
 
-// Defaults holds the components' default values of the flags that a config sets, by component and flag.
+// Defaults holds the components' default values of the flags that a config sets, by kind of component and flag.
 type Defaults = topology.Defaults
 
-// Check validates the settings in cfg before any component is started: it runs the programs of each release to check the
-// settings of their components. It returns the upstream defaults of the flags that cfg sets, and the problems found.
+// Check validates the settings in cfg before any component is started: for each release, it runs that release's program
+// to check the settings of the components. It returns the upstream defaults of the flags that cfg sets, and the
+// problems found.
 func Check(ctx context.Context, executable string, cfg control.Config) (Defaults, []control.Problem, error) {
 	defaults := Defaults{}
 	var problems []control.Problem
 	releases := releasesIn(cfg)
-	if own := control.Linked(); !slices.Contains(releases, own) { // also check components without a release
+	if own := control.Linked(); !slices.Contains(releases, own) { // for components that do not come with a release
 		releases = append(releases, own)
 	}
 	for _, r := range releases {

@@ -111,7 +111,8 @@ func TestPipesInThePlanesDirectory(t *testing.T) {
 	}
 }
 
-// An interrupt while components check their settings is reported, also by `up --detach`. Its supervisor ends.
+// An interrupt while components check their settings is reported. The supervisor of `up --detach` then ends and reports
+// it too.
 func TestInterruptDuringSettingsCheck(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("apiServer: {flags: {max-requests-inflight: \"800\"}}\n"), 0o600); err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // checkCommand returns the command that checks a component's flags for `up`. `up` runs it in a separate process,
-// because the check constructs the component's command. `linked` holds the flags that the linked components have added
-// to pflag.CommandLine.
+// because the check constructs the component's command, and a process can construct only one (see package component).
+// `linked` holds the flags that the linked components have added to pflag.CommandLine.
 func checkCommand(linked *pflag.FlagSet) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check KIND < CHECK.json",

@@ -17,7 +17,7 @@ import (
 )
 
 // downWithin is the time limit of `down`: longer than the longest stop of a plane, including the time to undo faults
-// (44 s).
+// (49 s).
 const downWithin = 55 * time.Second
 
 func downCommand() *cobra.Command {

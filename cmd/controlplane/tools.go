@@ -126,8 +126,8 @@ type words struct {
 	rest        []string // the tool's arguments
 }
 
-// readWords separates Stormglass's own flags from a tool's arguments. --dir must come first; --member may be anywhere
-// before "--", because no tool has a flag of that name.
+// readWords separates Stormglass's own flags from a tool's arguments. --dir must come first. If `members` is true,
+// --member may be anywhere before "--", because no tool has a flag of that name.
 func readWords(args []string, members bool) (words, error) {
 	w := words{dir: defaultDir()}
 	front := true

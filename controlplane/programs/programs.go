@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// Prepare sets up this process as its environment requests: the process ends with its parent, gets its limit of open
-// files, and starts its fsync agent.
+// Prepare sets up this process as its environment variables request: the process ends with its parent, gets its limit
+// of open files, and starts its fsync agent.
 func Prepare() error {
 	if err := process.DieWithParent(); err != nil {
 		return err
@@ -39,7 +39,8 @@ func Main(name string, args []string, stdout, stderr io.Writer) (code int, ok bo
 	return program(args), true
 }
 
-// Check checks the settings of a kind of component. It constructs the component's command for this.
+// Check checks the settings of a kind of component. It constructs the component's command, so call it only once in a
+// process (see package component).
 func Check(kind string, ask control.Check) (control.Checked, error) {
 	return component.Check(kind, ask)
 }

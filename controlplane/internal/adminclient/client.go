@@ -52,10 +52,10 @@ func New(keys pki.Dir, server string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Ignore warnings: an API server sends one for each write of an EndpointSlice of type FQDN
-	// (topology.KubernetesEndpoint).
 	// The user agent distinguishes this client in audit logs from others with the same certificate.
 	named := &http.Client{Transport: transport.NewUserAgentRoundTripper(rest.DefaultKubernetesUserAgent(), components.Transport)}
+	// Ignore warnings: an API server sends one for each write of an EndpointSlice of type FQDN
+	// (topology.KubernetesEndpoint).
 	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server, QPS: -1, WarningHandler: rest.NoWarnings{}}, named)
 	if err != nil {
 		return nil, err
@@ -229,8 +229,8 @@ func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path strin
 	return nil
 }
 
-// DeleteLeases deletes the leases of all elected kinds, so that new leaders do not wait 15 s until they expire. The
-// holders must have ended.
+// DeleteLeases deletes the leases of all elected kinds, so that new leaders do not wait 15 s until the leases expire.
+// The holders must have ended.
 func (c *Client) DeleteLeases(ctx context.Context) error {
 	for _, kind := range control.ElectedKinds() {
 		err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, kind, metav1.DeleteOptions{})
@@ -266,7 +266,8 @@ func (c *Client) SetBootstrapToken(ctx context.Context, id, secret string) error
 	return c.Apply(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem+"/secrets/bootstrap-token-"+id, token)
 }
 
-// ServiceAccountToken issues a token for a service account in the default namespace.
+// ServiceAccountToken issues a token for a service account in the default namespace. The token is valid for the given
+// number of seconds.
 func (c *Client) ServiceAccountToken(ctx context.Context, name string, seconds int64) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	answer, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).CreateToken(ctx, name, request, metav1.CreateOptions{})

@@ -27,7 +27,7 @@ import (
 // Backend is one server.
 type Backend struct {
 	// Name is the server's name in State. Address is the host:port where the server listens. Ready is the URL of the
-	// readiness check. It responds with status 200 while the server accepts new connections.
+	// readiness check, to which the server responds with status 200 while it accepts new connections.
 	Name, Address, Ready string
 }
 

@@ -161,8 +161,8 @@ func TestUnreadyServerDrains(t *testing.T) {
 	ready(t, b, "x", "y")
 }
 
-// TestDeadServerLosesItsConnections: if a server responds to no check, its clients learn it immediately, not by their
-// own timeouts.
+// TestDeadServerLosesItsConnections checks that the clients of a server that responds to no check lose their
+// connections immediately, instead of waiting for their own timeouts.
 func TestDeadServerLosesItsConnections(t *testing.T) {
 	x, y := newAPI(t, "x"), newAPI(t, "y")
 	// silent listens and never responds, like a stopped process.

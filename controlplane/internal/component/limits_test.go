@@ -98,7 +98,7 @@ func complaints(t *testing.T, kind, name, value string) []string {
 	return validated(reflect.ValueOf(options))
 }
 
-// validated calls the validation methods of the parts of options.
+// validated calls the method Validate of options, or of the structs in them, and returns the errors.
 func validated(v reflect.Value) []string {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil
@@ -121,8 +121,8 @@ func validated(v reflect.Value) []string {
 	return all
 }
 
-// ownValidation calls the method Validate of a part. If Validate panics, because it needs the completed options, ok is
-// false and the caller validates the parts of the part.
+// ownValidation calls v's method Validate, if it has one. ok is false if it has none, or if Validate panics because it
+// needs completed options. The caller then validates v's fields.
 func ownValidation(v reflect.Value) (all []string, ok bool) {
 	m := v.MethodByName("Validate")
 	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 {

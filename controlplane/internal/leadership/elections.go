@@ -78,8 +78,8 @@ func find(kind, line string) (event control.Event, found bool) {
 }
 
 // LineTime returns the time that a component wrote at the beginning of a log line, or zero if the line has no time.
-// klog's time, as in "I1121 14:33:22.123456", is local and has no year; LineTime chooses the year that makes the time
-// at most half a year from now.
+// klog's time, as in "I1121 14:33:22.123456", is local and has no year. LineTime assumes the current year, or the
+// previous year if the time would otherwise be more than 180 days after now.
 func LineTime(line string, now time.Time) time.Time {
 	if strings.HasPrefix(line, "{") {
 		return entryTime(line)

@@ -1,10 +1,10 @@
 // Package mirror shows a plane's components as kubeadm's static pods: it registers control-plane nodes and maintains a
 // mirror pod for each component on them, as kubelets would.
 //
-// Each node costs the API server 9 requests a minute: 6 renewals of its Lease, 3 cached lists of its pods (instead of a
-// watch), and a report of its status every 5 minutes and when its version changes. Whenever a component's process
-// starts, serves, ends or is paused, a report of the pod's status costs one request. A failed request is retried after
-// 10 s; the plane does not wait for these requests.
+// Each node costs the API server 9 requests a minute: 6 renewals of its Lease, and 3 lists of its pods from the watch
+// cache (instead of a watch). It also reports its status every 5 minutes and when its version changes. Whenever a
+// component's process starts, serves, ends or is paused, a report of the pod's status costs one request. A failed
+// request is retried after 10 s; the plane does not wait for these requests.
 package mirror
 
 import (
@@ -24,7 +24,7 @@ import (
 
 // Config describes the plane whose components Start shows. Every field must be set.
 type Config struct {
-	// Admin is the identity that registers the nodes. Kubelets may not label themselves as control-plane nodes.
+	// Admin is the identity that registers the nodes, because kubelets may not label themselves as control-plane nodes.
 	Admin *rest.Config
 	Keys  pki.Dir
 	// MetricsServerVersion is the tag of the image of metrics-server.

@@ -26,7 +26,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// The intervals of a kubelet's requests, and the interval at which a node lists its pods.
+// The intervals of a node's requests, the duration of its Lease, and the time limit of a request. A kubelet has the
+// same intervals, except that it watches its pods instead of listing them.
 const (
 	renewEvery  = 10 * time.Second
 	reportEvery = 5 * time.Minute

@@ -1,8 +1,8 @@
 // Package observer starts `loadgen observe` for a plane.
 //
-// The observer is a separate process for two reasons. Scraping and evaluating rules cause garbage collection; it would
-// delay the requests through the supervisor's load balancer. And cmd/controlplane need not link Prometheus, because the
-// observer is part of loadgen, which can observe any plane that is up.
+// The observer is a separate process for two reasons. Scraping and evaluating rules cause garbage collection, which
+// would delay the requests through the supervisor's load balancer. And cmd/controlplane need not link Prometheus,
+// because the observer is part of loadgen, which can observe any plane that is up.
 package observer
 
 import (

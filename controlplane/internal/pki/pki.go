@@ -120,8 +120,8 @@ const (
 	scrapeUser = "stormglass-scrape"
 )
 
-// EncryptionKeyFile returns the path of the key that encrypts Secrets. KeyCount returns the path of the file that
-// counts the keys that a kind of service has had; the file exists only after a key rotation. LoadToken returns the path
+// EncryptionKeyFile returns the path of the key that encrypts Secrets. KeyCount returns the path of the file with the
+// number of keys that a kind of service has had; the file exists only after a key rotation. LoadToken returns the path
 // of the token with which the load authenticates; the file exists only if the load uses a token.
 func (d Dir) EncryptionKeyFile() string   { return d.Key("encryption") }
 func (d Dir) KeyCount(kind string) string { return filepath.Join(string(d), kind+".count") }
@@ -180,8 +180,8 @@ func identities(serviceIP net.IP) []identity {
 	return []identity{
 		api,
 		metrics,
-		// The user and the groups have the names of the service account in an installation of metrics-server: API servers
-		// choose the priority level of its requests by these names.
+		// The user and the groups have the names of the service account in an installation of metrics-server: API
+		// servers choose the priority level of metrics-server's requests by these names.
 		user(MetricsServer, "system:serviceaccount:kube-system:metrics-server", "system:serviceaccounts", "system:serviceaccounts:kube-system"),
 		serving(SchedulerServing, control.KindScheduler),
 		serving(ControllersServing, control.KindControllerManager),

@@ -14,8 +14,8 @@ import (
 // DieWithParent makes this process kill itself by SIGKILL as soon as its parent has ended, if the parent has set
 // control.ParentPipeEnv. Call it once, at the beginning of main.
 //
-// The process does not shut down gracefully: its parent was killed, and it must end before the next parent starts its
-// children.
+// The process does not shut down gracefully, because it must end before another supervisor starts new processes in the
+// plane's directory.
 func DieWithParent() error {
 	number, ok, err := TakeNumber(control.ParentPipeEnv, "not a descriptor")
 	if err != nil || !ok {

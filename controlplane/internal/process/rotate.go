@@ -20,7 +20,7 @@ const (
 // RotatedLog returns the path of the newest copy of a log.
 func RotatedLog(log string) string { return log + ".1" }
 
-// RotateLogs rotates each file *.log in a directory that has more than `most` bytes. It keeps two copies: LOG.1, the
+// RotateLogs rotates the files *.log in a directory that are larger than `most` bytes. It keeps two copies: LOG.1, the
 // newer one, and LOG.2.
 func (s *Spawner) RotateLogs(dir string, most int64) error {
 	entries, err := os.ReadDir(dir)

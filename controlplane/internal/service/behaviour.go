@@ -72,7 +72,7 @@ func (c *conduct) set(b Behaviour) {
 
 // throttledError is the error of a request over the service's rate limit.
 type throttledError struct {
-	after time.Duration // time until the response to the next request
+	after time.Duration // time until the service accepts the next request
 }
 
 func (e *throttledError) Error() string {

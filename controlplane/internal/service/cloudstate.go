@@ -110,7 +110,8 @@ func (k *kept[T]) list() map[string]T {
 }
 
 // put stores the object with this name. `make` computes its new value from the old value, or from the zero value if the
-// object is new. put refuses a new object if `quota` objects already exist. A quota of zero means unlimited.
+// object is new. put refuses a new object if `quota` objects already exist; the error names these objects `what`. A
+// quota of zero means unlimited.
 func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) error {
 	k.file.mu.Lock()
 	defer k.file.mu.Unlock()

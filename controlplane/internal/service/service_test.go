@@ -56,7 +56,7 @@ func serverIn(t *testing.T) (*server, pki.Dir) {
 	return newServer("test", flags{keyCount: keys.KeyCount("test"), signingKeys: string(keys)}), keys
 }
 
-// A plugin can decrypt data after a rotation that was encrypted with the key before it, even if the plugin restarts.
+// After a rotation, a plugin can still decrypt data that it encrypted with the previous key, even if it restarts.
 func TestPluginRotates(t *testing.T) {
 	s, keys := serverIn(t)
 	secret, err := keys.EncryptionKey()

@@ -72,7 +72,7 @@ func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Contex
 			return err
 		}
 	}
-	// Now the supervisor treats the end of a component as unexpected.
+	// From here on, the supervisor treats the end of a component as unexpected.
 	claim.s.mu.Lock()
 	defer claim.s.mu.Unlock()
 	for _, c := range claim.components {
@@ -109,7 +109,7 @@ func stopOrder() [][]string {
 }
 
 // stopGrace returns how long the supervisor waits for components of a kind to stop before it kills them. API servers
-// finish requests in progress, and etcd closes its backend. The sum over all steps limits a stop to 30 s; a stop
+// finish requests in progress, and etcd closes its backend. The sum over all steps limits a stop to 35 s; a stop
 // usually takes a few seconds.
 func stopGrace(kind string) time.Duration {
 	switch kind {

@@ -35,7 +35,7 @@ type component struct {
 type instance struct {
 	child    *process.Child
 	flags    []string      // the flags with which the process was started
-	overlay  control.Flags // the flags that replaced the component's own flags for this process
+	overlay  control.Flags // the flags of the call of Start, which override the component's own flags
 	agent    *fsync.Agent  // the fsync agent of an etcd member; otherwise nil
 	oomKills uint64        // process.OOMKills when the process was started
 	serves   chan struct{} // closed when the process is ready
@@ -321,8 +321,9 @@ func (s *Supervisor) Replace(proc topology.Process) error {
 	return nil
 }
 
-// Start starts a component that was killed or stopped, with the same ports and data. `flags` replaces the component's
-// own flags until its next start. Start returns when the process has started.
+// Start starts a component that was killed or stopped, with the same ports and data. `flags` override the component's
+// own flags of the same names, also after an automatic restart, until the next call of Start. Start returns when the
+// process has started.
 func (s *Supervisor) Start(_ context.Context, name string, flags control.Flags) error {
 	c, _, err := s.find(name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // Components may end by themselves: a scheduler or controller manager that cannot renew its lease, an API server that
 // is started while etcd has no quorum, a process that the kernel kills because it uses too much memory, or a crash. In
 // production the kubelet (or systemd) restarts them regardless of the reason, and so does the supervisor. It counts
-// each unexpected end and marks it in the event.
+// these restarts. The event of such an exit has Expected false.
 
 // backoffBase, backoffMax and backoffReset are the kubelet's back-off. The first restart is immediate. The second waits
 // 10 s, and each further restart waits twice as long as the one before, up to five minutes. After a process has run for

@@ -48,8 +48,8 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// handingOver returns a plane whose scheduler exits once as if it had lost its lease, when the test writes to the fifo
-// "go". Its API server writes the result of apiServer to its log, and then writes to the fifo "said".
+// handingOver returns a plane whose scheduler exits once as if it had lost its lease, when the test calls handOver. The
+// log of the API server contains the result of apiServer.
 func handingOver(t *testing.T, apiServer func() string) (p *supervised, handOver func()) {
 	t.Helper()
 	dir := t.TempDir()

@@ -42,7 +42,7 @@ type supervised struct {
 	inService func(name string) bool
 }
 
-// faultHost adds the methods to a Supervisor that faults need. The tests call no method of rest.
+// faultHost adds to a Supervisor the methods that faults need. The tests do not call the methods of rest, which is nil.
 type faultHost struct {
 	*Supervisor
 	rest
@@ -301,7 +301,7 @@ func TestAwaitReadyChecksLoadBalancer(t *testing.T) {
 	close(l.serves)
 	served := make(chan error, 1)
 	go func() { served <- p.AwaitReady(t.Context(), scheduler) }()
-	for range 100 { // in 100 checks, InService is called about four times
+	for range 100 { // AwaitReady has then called InService about four times
 		<-asked
 	}
 	select {

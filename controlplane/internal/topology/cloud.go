@@ -36,8 +36,8 @@ func (m maker) cloudAPI(name string) *component {
 	return c
 }
 
-// CloudControllersRights returns the RBAC objects of cloud-controller-manager, because API servers have no default role
-// for it. They have default roles for the service accounts of its controllers.
+// CloudControllersRights returns the RBAC objects of cloud-controller-manager. API servers have default roles for the
+// service accounts of its controllers, but not for cloud-controller-manager itself.
 func CloudControllersRights() []Object {
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 	return []Object{

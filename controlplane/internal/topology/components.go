@@ -11,9 +11,9 @@ import (
 
 const loopbackOnly = "loopback only: no listener is open to the network"
 
-// watchTermination is the time limit for a stopping API server to end its watches. It ends 200 per second, or more if
-// it would otherwise need longer. The order of the steps of a stop is in k8s.io/apiserver's
-// preparedGenericAPIServer.RunWithContext.
+// watchTermination is the time limit for a stopping API server to end its watches. The API server ends 200 watches per
+// second, or more if it has more than it could end in this time. The order of the steps of a stop is in
+// k8s.io/apiserver's preparedGenericAPIServer.RunWithContext.
 const watchTermination = "5s"
 
 type maker struct {
@@ -221,7 +221,7 @@ func (c *component) audit(cfg control.Config, l Layout) {
 }
 
 // auditPolicy returns the content of Layout.AuditPolicy, or nil if the config does not enable auditing. The policy
-// omits the load's watches, because their clients decide when they end. It also omits the stage RequestReceived,
+// omits the load's watches, because their clients decide how long they last. It also omits the stage RequestReceived,
 // because the event of the last stage also contains the time when the request was received.
 func auditPolicy(cfg control.Config) []byte {
 	if !cfg.Audited() && !cfg.APIServer.SendsAudit() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// TestLinks checks that there is exactly one link for each connection between two components that may be cut.
+// TestLinks checks that there is exactly one link for each connection that a fault can cut.
 func TestLinks(t *testing.T) {
 	var got []string
 	for _, proxy := range build(t, configs()["ha"]).Proxies {

@@ -28,7 +28,7 @@ const (
 	MetricsAPI = "/apis/metrics.k8s.io/v1beta1"
 	// APIServices is the API path of APIServices. An APIService makes API servers proxy an API to another server.
 	APIServices = "/apis/apiregistration.k8s.io/v1/apiservices"
-	// ManagedBy is the label selector of the objects that the plane applies.
+	// ManagedBy is the label selector of the APIServices that the plane has applied.
 	ManagedBy = "app.kubernetes.io/managed-by=stormglass"
 )
 

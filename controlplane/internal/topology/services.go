@@ -44,7 +44,7 @@ func (m maker) tokenWebhook(name string) *component {
 	return c
 }
 
-// Webhooks returns the URL of each kind of webhook that the plane runs. The plane writes a kubeconfig with each URL.
+// Webhooks returns the URLs of the webhooks that API servers find through a kubeconfig, by kind.
 func (p Plan) Webhooks() map[string]string {
 	urls := map[string]string{}
 	for _, kind := range []string{control.KindTokenWebhook, control.KindAuthorizationWebhook, control.KindAuditWebhook} {
@@ -101,8 +101,8 @@ func ABACPolicy(cfg control.Config) []byte {
 }
 
 // authorizationConfig returns the content of Layout.Authorization, or nil if API servers do not call
-// authorization-webhook. They do not call it for the plane's own users. The plane therefore works and can be measured
-// even while API servers deny other requests.
+// authorization-webhook. API servers call it for the load and for users that are neither the plane's nor Kubernetes'
+// own, so that the plane works and can be measured even while API servers deny other requests.
 func authorizationConfig(cfg control.Config, l Layout) []byte {
 	if !cfg.APIServer.AsksAuthorization() {
 		return nil

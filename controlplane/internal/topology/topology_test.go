@@ -206,7 +206,7 @@ func TestSchedulerConfigLayers(t *testing.T) {
 	}
 }
 
-// The endpoint of the receiver may be an IPv6 address, whose brackets are a list in YAML.
+// The endpoint of the receiver may be an IPv6 address. Its brackets would be a list in YAML without quotes.
 func TestTracingConfig(t *testing.T) {
 	for _, endpoint := range []string{"127.0.0.1:4317", "[::1]:4317"} {
 		plan := build(t, control.Config{Tracing: control.SpanExport{Endpoint: endpoint, SamplingRatePerMillion: 5}})
