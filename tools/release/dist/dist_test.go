@@ -59,7 +59,7 @@ func ofType(all []artifact, kind string) (some []artifact) {
 	return some
 }
 
-// Every archive has its program, executable, and the license; the program of this platform says the version.
+// Each archive contains its program, with mode 0755, and the license. The program for this platform prints the version.
 func TestArchives(t *testing.T) {
 	all, version := artifacts(t)
 	archives := ofType(all, "Archive")
@@ -128,7 +128,7 @@ func unpack(t *testing.T, file, dir string) map[string]os.FileMode {
 	}
 }
 
-// checksums.txt has each archive and each list of modules with its sum, and nothing else.
+// checksums.txt contains the checksums of all archives and lists of modules, and nothing else.
 func TestChecksums(t *testing.T) {
 	all, _ := artifacts(t)
 	text, err := os.ReadFile(filepath.Join(*dist, "checksums.txt"))
@@ -154,7 +154,7 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// There is a CycloneDX document for each program, which names the modules that it is linked from.
+// Each program has a CycloneDX document with the modules from which the program is linked.
 func TestModuleLists(t *testing.T) {
 	all, _ := artifacts(t)
 	documents := ofType(all, "SBOM")
@@ -200,7 +200,7 @@ type platform struct {
 	}
 }
 
-// The manifest is one that krew takes: https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest
+// The manifest meets krew's requirements: https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest
 func TestKrewManifest(t *testing.T) {
 	all, version := artifacts(t)
 	text, err := os.ReadFile(filepath.Join(*dist, "krew", "stormglass.yaml"))

@@ -20,7 +20,7 @@ var (
 // TestContainers runs the images as users do: without root, privileges or a writable root file system.
 func TestContainers(t *testing.T) {
 	if *archives == "" {
-		return // these are the tests of the command alone
+		return // without images, only the command is tested
 	}
 	for _, image := range imageNames() {
 		file := filepath.Join(*archives, image+".tar")
@@ -32,7 +32,7 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// load takes an archive into podman's storage, and returns the image's name.
+// load loads an archive into podman's storage, and returns the image's name.
 func load(t *testing.T, file string) string {
 	t.Helper()
 	out, err := exec.Command("podman", "load", "--quiet", "--input", file).Output()
@@ -55,8 +55,8 @@ func stderrOf(err error) string {
 	return ""
 }
 
-// container runs an image under the rules of the Pod Security profile "restricted", with runc: crun takes no hybrid
-// cgroups.
+// container runs an image under the rules of the Pod Security profile "restricted". It uses runc, because crun does not
+// support hybrid cgroups.
 type container struct{ tag, program string }
 
 func (c container) run(options []string, args ...string) (string, error) {
@@ -113,7 +113,8 @@ func (c container) test(t *testing.T) {
 	if jsonErr := json.Unmarshal([]byte(out), &result); jsonErr != nil || len(result.Gates) == 0 {
 		t.Fatalf("run: %v %v\n%s", err, jsonErr, out)
 	}
-	// Whether a gate passes is the machine's; that it was judged shows that the load was sent and the metrics read.
+	// Whether a gate passes depends on the machine. A judged gate shows that loadgen sent the load and read the
+	// metrics.
 	for _, g := range result.Gates {
 		t.Logf("gate %s: %s", g.Name, g.Verdict)
 	}

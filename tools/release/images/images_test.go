@@ -34,7 +34,7 @@ func programs(t *testing.T) string {
 	return dir
 }
 
-// made runs the command, which must end well, and returns the directory of the archives and what it printed.
+// made runs the command, which must succeed, and returns the directory of the archives and the command's output.
 func made(t *testing.T, args ...string) (dir, said string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -45,7 +45,7 @@ func made(t *testing.T, args ...string) (dir, said string) {
 	return dir, stdout.String()
 }
 
-// unpacked is the index of an archive.
+// unpacked returns the index of an archive.
 func unpacked(t *testing.T, file string) v1.ImageIndex {
 	t.Helper()
 	dir := t.TempDir()
@@ -141,7 +141,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// contents is the files of an image: mode, owner and bytes.
+// contents returns the mode, the owner and the content of each file of an image, by name.
 func contents(t *testing.T, img v1.Image) map[string]string {
 	t.Helper()
 	files := map[string]string{}
