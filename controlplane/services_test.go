@@ -33,7 +33,7 @@ func whoami(t *testing.T, client *kubernetes.Clientset) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// TestServices authenticates the load with each kind of token, and makes the services fail that API servers call.
+// TestServices authenticates the load with each kind of token. It also makes the services fail that API servers call.
 func TestServices(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	config := filepath.Join(t.TempDir(), "config.yaml")

@@ -111,8 +111,8 @@ func TestPipesInThePlanesDirectory(t *testing.T) {
 	}
 }
 
-// An interrupt while components check their settings is reported. The supervisor of `up --detach` then ends and reports
-// it too.
+// An interrupt while components check their settings is reported. `up --detach` reports it too, and its supervisor
+// ends.
 func TestInterruptDuringSettingsCheck(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("apiServer: {flags: {max-requests-inflight: \"800\"}}\n"), 0o600); err != nil {

@@ -138,7 +138,7 @@ func TestToolsWithoutAPlane(t *testing.T) {
 	}
 }
 
-// If a component panics, the error quotes the panic, and its log stays at the path in the error.
+// If a component panics, the error quotes the panic, and the component's log stays at the path in the error.
 func TestPanicOfComponentIsQuoted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my plane")
 	config := "# the lease is shorter than its renewal\ncontrollerManager: {flags: {leader-elect-lease-duration: 5s}}\n"

@@ -165,12 +165,12 @@ func refusal(status string, answer []byte) error {
 	return errors.New(r.Error)
 }
 
-// FaultRefusal is the body of the supervisor's response if it does not begin or undo a fault. The HTTP status is then
-// 400 or more.
+// FaultRefusal is the body of an error response of the supervisor, for example if it refuses a fault. The HTTP status
+// is 400 or more.
 type FaultRefusal struct {
-	// Error is the reason for the refusal.
+	// Error is the reason for the error response.
 	Error string `json:"error"`
-	// Problems lists the mistakes in the fault itself.
+	// Problems lists the mistakes in a refused fault.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
@@ -256,7 +256,7 @@ type Restore struct {
 
 // Restored is the result of a restore.
 type Restored struct {
-	// Down is the time from when the first API server stopped until all API servers served again.
+	// Down is the time from the moment at which the components began to stop until all were ready again.
 	Down time.Duration `json:"downNanoseconds"`
 	// Members are the names of the restored members.
 	Members []string `json:"members"`

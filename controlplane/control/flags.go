@@ -20,8 +20,8 @@ import (
 var flagTables embed.FS
 
 // flagTypes returns the type of each flag of a component in a release, by flag name. The map also contains the
-// component's feature gates as "feature-gates/NAME" and the scheduler's plugins as "plugins/NAME". The type of a gate is
-// "gate", or the only value that the gate accepts.
+// component's feature gates as "feature-gates/NAME", and names such as the scheduler's plugins as "plugins/NAME". The
+// type of a gate is "gate", or the only value that the gate accepts.
 func flagTypes(r Release, kind string) map[string]string { return flagTypesOf()[r.Minor][kind] }
 
 // HasFlag reports whether a kind of component has a flag in a release.

@@ -274,7 +274,7 @@ type FlagSection struct {
 	own        []ownFlags
 }
 
-// FlagSections lists the flags by component.
+// FlagSections returns the config's flags, with a section for each kind of component that takes flags.
 func (c Config) FlagSections() []FlagSection {
 	return []FlagSection{
 		{KindEtcd, "etcd.flags", c.Etcd.Flags, etcdOwn()},

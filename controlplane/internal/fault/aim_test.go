@@ -117,8 +117,8 @@ func TestFollowerMustRun(t *testing.T) {
 	})
 }
 
-// The error of a refused fault distinguishes a fault whose end is not known yet from a fault that lasts until it is
-// cleared.
+// The error of a refused fault says when the active fault ends. It distinguishes an end that is not known yet from a
+// fault that lasts until it is cleared.
 func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

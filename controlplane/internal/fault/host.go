@@ -73,11 +73,11 @@ type Host interface {
 	RotateKey(ctx context.Context, kind string) error
 	// Links returns the links that can be delayed and cut. It returns no links if networkFaults is off.
 	Links() []Link
-	// Neighbour starts disk writers, which repeatedly write size bytes and fsync. If writers or size is zero, the
-	// default of package disk applies. The writers use the file system of etcd's data if etcd is stacked, and another
-	// file system if etcd is external. Neighbour returns when the writers have begun to write. `stop` returns when the
-	// writers have ended and their files are removed. If the writers end by themselves, Neighbour calls `lost` with the
-	// reason. ctx limits only the start.
+	// Neighbour starts `writers` disk writers. Each repeatedly writes `size` bytes and fsyncs. If writers or size is
+	// zero, the default of package disk applies. The writers use the file system of etcd's data if etcd is stacked, and
+	// another file system if etcd is external. Neighbour returns when the writers have begun to write. `stop` returns
+	// when the writers have ended and their files are removed. If the writers end by themselves, Neighbour calls `lost`
+	// with the reason. ctx limits only the start.
 	Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error)
 	// Etcd calls a path of one member's JSON gateway, such as "/v3/maintenance/alarm". If the member is paused, the call fails
 	// when the context ends.
@@ -106,7 +106,7 @@ type Link interface {
 	Restore()
 }
 
-// Rlimit is the name of a resource limit of a process, as in setrlimit(2).
+// Rlimit is a resource limit of a process (see setrlimit(2)), by its name in messages.
 type Rlimit string
 
 // The limits that faults lower.

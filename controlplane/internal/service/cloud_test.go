@@ -83,7 +83,8 @@ func TestCloudKeepsItsState(t *testing.T) {
 	}
 }
 
-// Load balancers get different addresses after their creation time. A quota counts the existing load balancers.
+// Each load balancer gets its own address when its creation time has passed. A quota counts the existing load
+// balancers.
 func TestLoadBalancersOfACloud(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, call := cloudAt(t, cloudFlags{state: filepath.Join(t.TempDir(), "cloud"), balancers: 2, balancerTime: 10 * time.Second})

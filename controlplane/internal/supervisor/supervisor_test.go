@@ -226,7 +226,7 @@ func TestExitBySignalWithoutFault(t *testing.T) {
 	}
 }
 
-// A fault kill of a component that waits for its back-off keeps the component down until the fault ends. The supervisor
+// A kill fault on a component that waits for its back-off keeps the component down until the fault ends. The supervisor
 // does not start it after the back-off.
 func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 	dir := t.TempDir()

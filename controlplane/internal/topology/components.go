@@ -12,8 +12,8 @@ import (
 const loopbackOnly = "loopback only: no listener is open to the network"
 
 // watchTermination is the time limit for a stopping API server to end its watches. The API server ends 200 watches per
-// second, or more if it has more than it could end in this time. The order of the steps of a stop is in
-// k8s.io/apiserver's preparedGenericAPIServer.RunWithContext.
+// second, or more if this rate would exceed the time limit. The order of the steps of a stop is in k8s.io/apiserver's
+// preparedGenericAPIServer.RunWithContext.
 const watchTermination = "5s"
 
 type maker struct {

@@ -33,8 +33,8 @@ func peerHost(member string) string {
 
 // peerURL returns the peer URL that an etcd member advertises.
 //
-// If the connections between members go through proxies, the URL contains a name that cannot be resolved, because
-// net/http bypasses the proxy for loopback addresses. etcd's peer transport takes its proxy from the environment. etcd
+// If the connections between members go through proxies, the URL contains a name that cannot be resolved. With a
+// loopback address, net/http would bypass the proxy. etcd's peer transport takes its proxy from the environment. etcd
 // first compares peer URLs as strings, and does not resolve the names if the strings are equal.
 func peerURL(cfg control.Config, p Ports, member string) string {
 	if throughProxies(cfg) {

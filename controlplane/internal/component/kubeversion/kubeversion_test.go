@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// A program built without the Makefile's linker flags, as `go install` builds it, reports its version in all places. If
-// linker flags set a version, it takes precedence.
+// A program built without the Makefile's linker flags, as `go install` builds it, reports its version in all places. A
+// version that linker flags set takes precedence.
 func TestComponentsHaveAVersionWithoutLinkerFlags(t *testing.T) {
 	report := func(ldflags string) (got struct {
 		Component, Client version.Info

@@ -18,7 +18,7 @@ func Available() error {
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		// TSYNC_ESRCH is the newest kernel feature that Set needs. The installed filter allows all calls.
+		// Install a filter that allows all calls, with TSYNC_ESRCH, the newest kernel feature that Set needs.
 		fd, err := install([]unix.SockFilter{allow}, unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 		if err == nil {
 			unix.Close(fd)

@@ -121,7 +121,7 @@ func (s *apiServer) probe() *admissionregistration.ValidatingWebhookConfiguratio
 	return s.inForce
 }
 
-// ask sends a review in the way of an API server. It trusts only the certificates of the bundle.
+// ask sends a review as an API server does. It trusts only the certificates of the bundle.
 func ask(ctx context.Context, url string, registration *admissionregistration.ValidatingWebhookConfiguration) (int, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(registration.Webhooks[0].ClientConfig.CABundle) {
@@ -242,7 +242,7 @@ func TestCancelledStartRemovesRegistration(t *testing.T) {
 	}
 }
 
-// A registration without a response may take effect after the next registration was removed.
+// A request to register that got no response may take effect after the next registration was removed.
 func TestCancelledStartAfterALostRegistrationIsUncertain(t *testing.T) {
 	api := startAPIServer(t, 0)
 	ctx, cancel := context.WithCancel(t.Context())
