@@ -161,9 +161,6 @@ func (a *Archive) openBlocks(dir string) error {
 // evaluate rules need both, to query the series that the rules write together with the recorded series.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 
-// Over returns an archive for the samples of an active recorder. It cannot evaluate PromQL.
-func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }
-
 // Evaluating returns an archive for the samples of an active recorder. It evaluates PromQL, with lower limits than an
 // archive from Open.
 func Evaluating(samples storage.Queryable) *Archive {
@@ -322,21 +319,12 @@ func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error)
 	if common < len(all) {
 		common = 1
 	}
-	for t, n := range scraped {
-		if n < common {
-			continue
-		}
-		if first.IsZero() || t.Before(first) {
-			first = t
-		}
-		if t.After(last) {
-			last = t
-		}
-	}
-	if first.IsZero() {
+	maps.DeleteFunc(scraped, func(_ time.Time, n int) bool { return n < common })
+	if len(scraped) == 0 {
 		return first, last, errors.New("the archive contains no scrape")
 	}
-	return first, last, nil
+	times := slices.SortedFunc(maps.Keys(scraped), time.Time.Compare)
+	return times[0], times[len(times)-1], nil
 }
 
 // Scraped returns the times of the first and the last scrape of any target.

@@ -135,7 +135,7 @@ func TestScrapedPastTheLastBoundary(t *testing.T) {
 	if err := app.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	a := archive.Over(db)
+	a := archive.Evaluating(db)
 	if _, last, err := a.Bounds(t.Context()); err != nil || last.UnixMilli() != 1000 {
 		t.Errorf("the last boundary is %v: %v", last, err)
 	}

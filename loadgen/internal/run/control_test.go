@@ -111,7 +111,7 @@ func TestControlWithoutARun(t *testing.T) {
 // When the run closes the archive, Recorded cancels the readers and calls them again without the archive.
 func TestReadersEndBeforeTheArchive(t *testing.T) {
 	var c Control
-	c.attach(&steering{}, archive.Over(nil))
+	c.attach(&steering{}, archive.Evaluating(nil))
 	reading, over, read := make(chan struct{}), false, make(chan error)
 	go func() {
 		read <- c.Recorded(t.Context(), func(ctx context.Context, a *archive.Archive) error {

@@ -21,7 +21,7 @@ func TestLive(t *testing.T) {
 	}
 	s.says(100, counter("etcd_server_changes_total", 3))
 	at := b.scrape(0)
-	a := archive.Over(b.Live())
+	a := archive.Evaluating(b.Live())
 	samples, err := a.Samples(t.Context(), at, at, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "etcd_server_changes_total"))
 	if err != nil || len(samples) != 1 || samples[0].Points[0].V != 3 {
 		t.Errorf("live are %v (%v)", samples, err)
@@ -59,7 +59,7 @@ func TestRetention(t *testing.T) {
 			}
 		}
 	}
-	a := archive.Over(b.Live())
+	a := archive.Evaluating(b.Live())
 	points := func(name string) []archive.Point {
 		samples, err := a.Samples(t.Context(), at.Add(-24*time.Hour), at, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, name))
 		if err != nil || len(samples) != 1 {

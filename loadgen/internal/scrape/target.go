@@ -235,14 +235,7 @@ func (b *batch) append(s *series, lset labels.Labels, at int64, v float64) error
 // label adds the labels job and instance to a series. Like Prometheus, it renames the series' own labels with these
 // names to exported_NAME.
 func (t *target) label(own labels.Labels) labels.Labels {
-	b := labels.NewBuilder(own)
-	for _, l := range [...]labels.Label{{Name: "job", Value: t.job}, {Name: "instance", Value: t.instance}} {
-		if theirs := own.Get(l.Name); theirs != "" {
-			b.Set("exported_"+l.Name, theirs)
-		}
-		b.Set(l.Name, l.Value)
-	}
-	return b.Labels()
+	return archive.AddLabels(own, map[string]string{"job": t.job, "instance": t.instance})
 }
 
 // cumulative reports whether a series (a counter, or a bucket, sum or count) starts at 0 and only grows while its

@@ -14,8 +14,7 @@ type Follower struct {
 	r   *replay // nil until the first evaluation
 }
 
-// Follow returns a follower that evaluates the rules over an archive. The archive must be able to evaluate PromQL,
-// unlike one from archive.Over.
+// Follow returns a follower that evaluates the rules over an archive.
 func (s Ruleset) Follow(a *archive.Archive) *Follower { return &Follower{set: s, a: a} }
 
 // Firing evaluates the rules up to the time `at`, and returns the alerts that fire at that time. It evaluates each

@@ -108,7 +108,8 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// parseVersion parses a resourceVersion. It returns 0 if b is not a decimal number of 64 bits.
+// parseVersion parses a resourceVersion. It returns 0 if b is not a decimal number of 64 bits. Unlike strconv.ParseUint,
+// it does not allocate a string.
 func parseVersion(b []byte) (v uint64) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0
