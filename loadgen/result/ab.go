@@ -32,7 +32,7 @@ type AB struct {
 	Scenario string    `json:"scenario"`
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended,omitzero"` // absent: the comparison did not finish
-	Seed     int64     `json:"seed"`           // for the order of A and B
+	Seed     int64     `json:"seed"`           // of the random order of A and B
 	Host     Host      `json:"host,omitzero"`
 	A        Side      `json:"a"`
 	B        Side      `json:"b"`
@@ -44,18 +44,18 @@ type AB struct {
 	Reasons  []string   `json:"reasons"`  // for the exit code, and how many runs did not pass
 	Notes    []string   `json:"notes,omitempty"`
 	Sets     *Sets      `json:"sets,omitempty"` // only if recorded runs are compared without pairs
-	Pairs    []Pair     `json:"pairs"`          // in order, including discarded pairs
-	Thrown   int        `json:"thrown"`
-	Figures  []ABFigure `json:"figures"` // first the gated figures, which decide the answer
-	// Labels: labels of the runs, except the runs of a baseline
+	Pairs    []Pair     `json:"pairs"`          // including discarded pairs
+	Thrown   int        `json:"thrown"`         // discarded pairs
+	Figures  []ABFigure `json:"figures"`        // first the gated figures, which decide the answer
+	// Labels: labels of the runs, except of a baseline's
 	Labels map[string]string `json:"labels,omitempty"`
-	// Grown: spans that take more time in B than in A, if the runs have traces; not tested for significance
+	// Grown: spans that take more time in B than in A; not tested for significance
 	Grown []SpanGrowth `json:"grown,omitempty"`
 }
 
 // Sets holds recorded runs of A and of B that are compared without pairs.
 type Sets struct {
-	// Differences: in the configuration of the planes, versions, hosts and seeds
+	// Differences: differing settings of the plane, versions, hosts, variants and seeds
 	Differences []Difference `json:"differences"`
 	A           []Member     `json:"a"`
 	B           []Member     `json:"b"`
@@ -63,7 +63,7 @@ type Sets struct {
 
 // Difference is a fact that differs between the runs of A and of B.
 type Difference struct {
-	Name string `json:"name"` // such as a version
+	Name string `json:"name"` // such as "seed"
 	A    string `json:"a"`
 	B    string `json:"b"`
 }
@@ -73,7 +73,7 @@ type Side struct {
 	Spec    []string `json:"spec"`          // as given on the command line; empty: the unchanged scenario
 	Set     []string `json:"set,omitempty"` // changed fields of the scenario, as path=value
 	Variant string   `json:"variant,omitempty"`
-	// ControlPlane: path of the controlplane binary; absent: the same as for a single run
+	// ControlPlane: path of the controlplane binary; absent: the binary that `loadgen run` uses
 	ControlPlane string   `json:"controlPlane,omitempty"`
 	Revision     string   `json:"revision,omitempty"` // commit that the binary was built from
 	Versions     Versions `json:"versions,omitzero"`  // in the first run of this configuration
@@ -85,19 +85,20 @@ type Side struct {
 
 // Plan holds the parameters by which pairs are judged ([method](comparing.md#answers)).
 type Plan struct {
-	Looks  []Look  `json:"looks"`  // in ascending order of pairs
-	Change float64 `json:"change"` // a smaller mean change does not count; 0.05 is 5%
+	Looks  []Look  `json:"looks"`  // the tests, by number of pairs
+	Change float64 `json:"change"` // smallest mean change that counts; 0.05 is 5%
 	// Margin: a figure has not regressed if the upper bound of its change is below this
 	Margin     float64 `json:"margin"`
 	Confidence float64 `json:"confidence"` // one-sided confidence of the bounds
-	// Figures: maximum number of figures that each get the whole alpha; more figures share alpha by Holm's method
+	// Figures: maximum number of figures that decide the answer. If `--metric` selects more, they share alpha by Holm's
+	// method
 	Figures int `json:"figures"`
 	// Spread: maximum spread, between equal control planes, of a figure that decides the answer
 	Spread float64 `json:"spread"`
 	Throw  Throw   `json:"throw"`
 }
 
-// Look is an interim test: after this number of pairs, the comparison ends if the answer is clear.
+// Look is an interim test after `pairs` pairs. The comparison ends there if the answer is clear.
 type Look struct {
 	Pairs int     `json:"pairs"`
 	Alpha float64 `json:"alpha"` // rate of false alarms at this test, for one figure
@@ -111,18 +112,17 @@ func (p Plan) Most() int {
 	return p.Looks[len(p.Looks)-1].Pairs
 }
 
-// Throw holds bounds for the work of other programs on the machine during a run, as fractions of processor time. The
-// comparison discards a pair that exceeds a bound.
+// Throw holds bounds for disturbances of the machine during a run. The comparison discards pairs with a run above a bound.
 type Throw struct {
-	Steal float64 `json:"steal"` // taken by the hypervisor
-	Other float64 `json:"other"` // used by processes outside the run
+	Steal float64 `json:"steal"` // fraction of processor time taken by the hypervisor
+	Other float64 `json:"other"` // fraction of processor time used by processes outside the run
 	// IO: fraction of the run's time in which some process waited for a disk (PSI)
 	IO float64 `json:"io"`
 }
 
 // Pair is one run of A and one of B, back to back.
 type Pair struct {
-	Number int    `json:"number"`           // 0: the warm-up, which does not count
+	Number int    `json:"number"`           // from 1; 0: the warm-up, which does not count
 	Order  string `json:"order"`            // "AB" or "BA"; "B" if A is a baseline
 	Thrown string `json:"thrown,omitempty"` // why the pair was discarded
 	A      Member `json:"a"`
@@ -152,7 +152,8 @@ const (
 	GeometricMean Statistic = "geometric mean"
 	// Mean is used if a value is 0 or negative, because such values have no geometric mean.
 	Mean Statistic = "mean"
-	// WeightedMean is used if some values of B are 0. The change is then the mean of the pairs' changes.
+	// WeightedMean is used instead of Mean if all values of A are positive. The change is then the mean of the pairs'
+	// changes.
 	WeightedMean Statistic = "mean with weights 1/A"
 )
 
@@ -176,12 +177,12 @@ type ABFigure struct {
 	B         *float64  `json:"b"`
 	MedianA   *float64  `json:"medianA,omitempty"`
 	MedianB   *float64  `json:"medianB,omitempty"`
-	Change    *float64  `json:"change"` // B/A - 1, or A/B - 1 for a figure that is better when higher
-	Low       *float64  `json:"low"`    // lower bound of change, with the plan's confidence
-	High      *float64  `json:"high"`   // upper bound of change
-	Spread    *float64  `json:"spread"` // standard deviation of ln(B/A), or of the differences divided by A
-	T         *float64  `json:"t"`
-	Critical  *float64  `json:"critical"`
+	Change    *float64  `json:"change"`   // B/A - 1, or A/B - 1 for a figure that is better when higher
+	Low       *float64  `json:"low"`      // lower bound of change, with the plan's confidence
+	High      *float64  `json:"high"`     // upper bound of change
+	Spread    *float64  `json:"spread"`   // standard deviation of ln(B/A), or of the differences divided by A
+	T         *float64  `json:"t"`        // t statistic
+	Critical  *float64  `json:"critical"` // critical value of t
 	// Changes: ln(B/A) of each pair that counts, positive for worse; empty if a value is 0 and differences are judged
 	// instead
 	Changes []float64 `json:"changes"`

@@ -4,7 +4,7 @@ package result
 // audit log.
 const AuditFile = "audit.json"
 
-// Breakdown splits the mean latency of one load's requests of one verb and resource in a phase ([breakdown](breakdown.md)).
+// Breakdown splits the mean latency of the requests with the same phase, load, verb and resource ([breakdown](breakdown.md)).
 type Breakdown struct {
 	Phase      string  `json:"phase"`
 	Load       string  `json:"load"`
@@ -34,10 +34,10 @@ const (
 	PartConnect   = "connect"   // waiting for a connection or a free stream
 	PartWire      = "wire"      // service time outside the API server
 	PartFilters   = "filters"   // authentication, authorization and other request filters
-	PartFairness  = "fairness"  // waiting in priority and fairness
+	PartFairness  = "fairness"  // waiting in API Priority and Fairness
 	PartAdmission = "admission" // admission, webhooks included
 	PartEtcd      = "etcd"      // calls to etcd
-	// PartAdmissionOrFairness: webhooks together with priority and fairness, if their times cannot be separated
+	// PartAdmissionOrFairness: webhooks and API Priority and Fairness, if their times cannot be separated
 	PartAdmissionOrFairness = "admissionOrFairness"
 	PartCache               = "cache" // waiting for the watch cache to be current
 )
@@ -49,8 +49,8 @@ type BreakdownPart struct {
 	Seconds float64 `json:"meanSeconds"` // lower bound of the mean time in the part; never negative
 	// Most: upper bound of this mean, if above meanSeconds; the difference is in unexplainedSeconds
 	Most *float64 `json:"mostSeconds,omitempty"`
-	// Of: requests in the mean: "our requests" (the run's), or all clients' requests with the same "verb and resource",
-	// "resource" or "operation", or to the same "server"
+	// Of: which requests the mean covers: "our requests" (the run's), or all clients' requests with the same "verb and
+	// resource", "resource" or "operation", or to the same "server"
 	Of string `json:"of"`
 	// Spans: mean time according to the spans of traced requests
 	Spans  *float64 `json:"spansMeanSeconds,omitempty"`
@@ -62,5 +62,5 @@ type BreakdownPart struct {
 type SlowRequests struct {
 	Count  int64              `json:"count"`                      // number of requests
 	Mean   float64            `json:"meanSeconds"`                // mean time in the API server
-	Layers map[string]float64 `json:"layerMeanSeconds,omitempty"` // mean time by annotation apiserver.latency.k8s.io/NAME. Layers overlap
+	Layers map[string]float64 `json:"layerMeanSeconds,omitempty"` // mean time by layer (annotation apiserver.latency.k8s.io/NAME); layers overlap
 }

@@ -38,15 +38,15 @@ type Capacity struct {
 	// Answer: "found", "above the range", "below the range", "the generator ended first", "trials could not be judged",
 	// "unconfirmed" or "unfinished" ([meanings](capacity.md#search))
 	Answer    string     `json:"answer"`
-	ExitCode  int        `json:"exitCode"` // 0 found, 4 the environment failed, 3 otherwise
-	Low       *float64   `json:"low"`      // lower end of the 90% interval of the capacity
-	Median    *float64   `json:"median"`
+	ExitCode  int        `json:"exitCode"`  // 0 found, 4 the environment failed, 3 otherwise
+	Low       *float64   `json:"low"`       // lower end of the 90% interval of the capacity
+	Median    *float64   `json:"median"`    // estimate
 	High      *float64   `json:"high"`      // upper end of this interval
 	Held      *float64   `json:"held"`      // highest load of a good trial (its gates passed)
 	Confirmed *Confirmed `json:"confirmed"` // null: none yet
-	// GaveWay: sorted by lowest load, then by number of trials
+	// GaveWay: why trials were bad; the reasons at the lowest bad load come first, and frequent reasons before rare ones
 	GaveWay []GaveWay `json:"gaveWay"`
-	// Bottleneck: resource that limited the most failed trials; null: no resource was near its limit
+	// Bottleneck: resource that limited the most bad trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
 	Trials     []Trial     `json:"trials"`
@@ -61,7 +61,7 @@ type Capacity struct {
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
-// GaveWay is a reason why trials failed, such as a failed gate, and the number of these trials.
+// GaveWay is a reason why trials were bad, such as a failed gate, and the number of these trials.
 type GaveWay struct {
 	Gate   string `json:"gate"`
 	Trials int    `json:"trials"`
@@ -71,7 +71,7 @@ type GaveWay struct {
 type Use struct {
 	Resource  string  `json:"resource"`            // name of the resource
 	What      string  `json:"what"`                // the resource in words
-	Component string  `json:"component,omitempty"` // component to which the resource belongs
+	Component string  `json:"component,omitempty"` // its component
 	Share     float64 `json:"share"`               // 1: fully used
 }
 
@@ -83,7 +83,7 @@ type Confirmed struct {
 	Trials int     `json:"trials"`
 }
 
-// Bottleneck is a resource and the number of failed trials that it limited.
+// Bottleneck is a resource and the number of bad trials that it limited.
 type Bottleneck struct {
 	Use
 	Trials        int  `json:"trials"`
@@ -103,7 +103,7 @@ type Trial struct {
 	Offered  float64 `json:"offeredPerSecond"`
 	Achieved float64 `json:"achievedPerSecond"` // the part of offeredPerSecond that succeeded in time
 	P50      float64 `json:"p50Seconds"`        // median latency of the slowest load in the busiest phase
-	P99      float64 `json:"p99Seconds"`        // p99 latency of the same load
+	P99      float64 `json:"p99Seconds"`        // p99 of the same load
 	// Cores: processors that each component used in the busiest phase, or in the last phase if there are no requests
 	Cores map[string]float64 `json:"cores"`
 	Uses  []Use              `json:"uses,omitempty"` // the most used resources in the busiest phase
@@ -161,7 +161,7 @@ type CapacityComparison struct {
 	Why    string `json:"why,omitempty"` // why the answer is "could not tell"
 	// ExitCode: 0, 1 (B is lower), 3 (could not tell) or 4 (the environment failed)
 	ExitCode int `json:"exitCode"`
-	// Low: lower end of the 90% interval of median. If only a bound of one capacity is known, the true ratio may be
+	// Low: lower end of the ratio's 90% interval. If only a bound of one capacity is known, the true ratio may be
 	// further from 1
 	Low    float64 `json:"low"`
 	Median float64 `json:"median"` // B's capacity divided by A's

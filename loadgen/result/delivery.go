@@ -11,10 +11,10 @@ type Action struct {
 	Rate   float64 `json:"ratePerSecond,omitempty"` // rate in the scenario
 	// AtOnce: maximum number of requests in flight
 	AtOnce   int   `json:"atOnce,omitempty"`
-	Requests int64 `json:"requests"` // due by the end of the phase, in the rounds that began
-	Done     int64 `json:"done"`
+	Requests int64 `json:"requests"`          // due by the end of the phase, in the rounds that began
+	Done     int64 `json:"done"`              // part of requests that succeeded
 	Refused  int64 `json:"refused,omitempty"` // part of requests: evictions that a PodDisruptionBudget refused
-	// Cut: the phase ended before the action; only for an action without rate and without rounds
+	// Cut: the phase ended before the action; only for an action without rate and rounds
 	Cut        bool    `json:"cut,omitempty"`
 	DueSeconds float64 `json:"dueSeconds"`  // time that the requests should take at the action's rate
 	Seconds    float64 `json:"tookSeconds"` // time that the requests took

@@ -22,8 +22,8 @@ type Diagnosis struct {
 	Schema string `json:"schema"` // stormglass.diagnosis/v1
 	Calm   Span   `json:"calm"`   // comparison period, a time without problems
 	Under  Span   `json:"under"`  // the diagnosed time
-	// Reference: directory of the healthy run to compare with; calm is then the time of that run, shifted so that it
-	// ends before this run begins
+	// Reference: directory of the healthy run to compare with; calm is then the time of that run, shifted to end before
+	// this run begins
 	Reference string      `json:"reference,omitempty"`
 	Answer    string      `json:"answer"`           // "healthy", "diagnosed", "unknown" or "cannot tell"
 	Doubts    []string    `json:"doubts,omitempty"` // why the cluster may be unhealthy without a symptom
@@ -77,8 +77,8 @@ type Cause struct {
 	Calm       []string    `json:"calm"` // signals that did not deviate; they rule out other causes
 	Explains   []Explains  `json:"explains"`
 	Look       string      `json:"look"`           // what to examine next
-	Page       string      `json:"page,omitempty"` // page of the documentation about the cause
-	Strength   float64     `json:"strength"`
+	Page       string      `json:"page,omitempty"` // documentation of the cause
+	Strength   float64     `json:"strength"`       // highest strength of its evidence
 	Trace      *CauseTrace `json:"trace,omitempty"`
 	Limit      bool        `json:"limit,omitempty"` // the cause is the load or the machine, not a component
 }

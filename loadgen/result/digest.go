@@ -19,14 +19,15 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// maxSegment is the maximum size of a file of a run. The largest files of a Prometheus archive have 512 MiB.
+// maxSegment is the maximum size of a file in a run directory. The largest files are segments of the Prometheus TSDB,
+// with 512 MiB or less.
 const maxSegment = 1 << 30
 
 // noDigest is the value of Run.Digest while the digest is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// judgedFrom reports whether Digest includes name, a file or directory at the top of a run directory. Only the run writes
-// these files. Judging reads all of them except the times of a replay.
+// judgedFrom reports whether Digest includes name, a file or directory at the top of a run directory. Digest includes
+// only files that the run alone writes. Judging reads all of them except the times of a replay.
 func judgedFrom(name string) bool {
 	switch name {
 	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir, TracesDir:
@@ -51,7 +52,7 @@ func Digest(dir string) (map[string]string, error) {
 	return digests, nil
 }
 
-// judgedFiles lists the files in dir for which judgedFrom is true. It lists all files of such directories.
+// judgedFiles lists the files in dir that Digest includes (see judgedFrom). For a directory, it lists all files below it.
 func judgedFiles(dir string) (files []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -154,9 +155,9 @@ func ReadRun(dir string) (Run, error) {
 }
 
 // Changed compares the files in dir with the digests of the run. The result has a *Damaged for each top-level file or
-// directory that was changed, or in which a file was changed, removed or added. Its keys are the names of these. It is
-// empty for a run without digests. If the run was downsampled, Changed uses the digests of the downsampled metrics, and
-// ignores the removed parts.
+// directory that was changed, or in which a file was changed, removed or added. The keys are the names of these files
+// and directories. The result is empty for a run without digests. If the run was downsampled, Changed uses the digests
+// of the downsampled metrics, and ignores the removed parts.
 func (r Run) Changed(dir string) map[string]error {
 	changed := r.changed(dir)
 	if is, err := ReadReduced(dir); err == nil && is.Interval > 0 {

@@ -41,7 +41,7 @@ const (
 	EventFaultBegin EventKind = control.EventFaultBegin
 	EventFaultEnd   EventKind = control.EventFaultEnd
 
-	// The process of a component exited or is ready again.
+	// The process of a component exited, was started again, or is ready again.
 	EventExit  EventKind = control.EventExit
 	EventStart EventKind = control.EventStart
 	EventReady EventKind = control.EventReady // the component is ready again

@@ -15,7 +15,7 @@ type History struct {
 	Reads           HistoryOperations `json:"reads"`           // consistent reads. A list counts once for each register
 	UnknownHappened int64             `json:"unknownHappened"` // writes with an unknown outcome whose effect was seen later
 	CachedReads     HistoryOperations `json:"cachedReads"`     // reads with resourceVersion=0
-	// CachedOld: allowed: cached reads that returned an older state than the client already knew
+	// CachedOld: cached reads that returned an older state than the client already knew (allowed)
 	CachedOld int64 `json:"cachedOld"`
 	Skipped   int64 `json:"skipped"` // operations skipped because their client waited for a response
 
@@ -23,7 +23,7 @@ type History struct {
 	Bookmarks int64 `json:"bookmarks"`
 	Resumes   int64 `json:"resumes"` // watches resumed by resourceVersion
 	Relists   int64 `json:"relists"`
-	Hidden    int64 `json:"hidden"` // allowed: changes that watchers missed because of a relist
+	Hidden    int64 `json:"hidden"` // changes that watchers missed because of a relist (allowed)
 
 	Linearizable string `json:"linearizable"` // "yes", "no" or "unknown"; only "yes" passes
 	// LostWrites: acknowledged writes that are missing in the chain of resourceVersions to the final state
@@ -39,7 +39,7 @@ type History struct {
 
 // HistoryOperations counts operations by outcome.
 type HistoryOperations struct {
-	Invoked   int64 `json:"invoked"`   // operations sent (all outcomes)
+	Invoked   int64 `json:"invoked"`   // operations sent
 	Succeeded int64 `json:"succeeded"` // responses 2xx, and 404 to a read
 	Conflicts int64 `json:"conflicts"` // responses 409
 	Refused   int64 `json:"refused"`   // other 4xx responses, or no connection
@@ -52,11 +52,11 @@ type Violation struct {
 	// "doubled-event", "reordered-event" or "phantom" (a state that no write created)
 	Kind     string `json:"kind"`
 	Register string `json:"register"`
-	// Client: number of the client that observed the violation; from `clients` upwards, the lists of the watchers, then
+	// Client: number of the client that observed the violation. Numbers from `clients` on are the watchers' lists, then
 	// the final read
 	Client   *int    `json:"client,omitempty"`
-	Watcher  *int    `json:"watcher,omitempty"` // watcher that observed the violation
-	Version  uint64  `json:"version,omitempty"`
+	Watcher  *int    `json:"watcher,omitempty"`   // watcher that observed the violation
+	Version  uint64  `json:"version,omitempty"`   // resourceVersion
 	AtSecond float64 `json:"atSeconds,omitempty"` // since the start of the load
 	Detail   string  `json:"detail"`              // what was observed
 }

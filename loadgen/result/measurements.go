@@ -91,7 +91,7 @@ type Requests struct {
 	Resource string `json:"resource"` // such as configmaps or deployments.apps
 	// Variant: distinguishes operations with the same verb and resource, such as "rv=0"
 	Variant string `json:"variant,omitempty"`
-	Tenant  string `json:"tenant,omitempty"` // user that sends the requests; absent: the load's own
+	Tenant  string `json:"tenant,omitempty"` // user that sends the requests; absent: the load's own user
 	Offered int64  `json:"offered"`          // due requests: sent + unsent
 	Sent    int64  `json:"sent"`
 	// Unsent: not sent because maxInFlight requests were in flight
@@ -120,7 +120,7 @@ type Requests struct {
 	Connect Latency `json:"connect"`         // wait for a free HTTP/2 stream or a new connection
 	Service Latency `json:"service"`         // from the end of connect until the last byte of the response
 	Bytes   int64   `json:"bytes"`           // size of the response bodies, as transferred
-	Pages   int64   `json:"pages,omitempty"` // of lists that needed several pages
+	Pages   int64   `json:"pages,omitempty"` // pages of lists that needed several
 }
 
 // AnsweredInPhase returns the number of 2xx responses that arrived during the phase. For older runs, which did not
@@ -144,7 +144,7 @@ type Watches struct {
 	// Refusals: failed attempts by status and message, such as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
 	OpenLatency Latency          `json:"openLatency"` // from the intended start to the response headers
-	// Expected: each acknowledged write, once at each watch of its object
+	// Expected: events to deliver: each acknowledged write counts once per watch of its object
 	Expected   int64 `json:"expected"`
 	Delivered  int64 `json:"delivered"`  // without repetitions
 	Lost       int64 `json:"lost"`       // expected - delivered, after waiting for missing events
@@ -206,8 +206,8 @@ type Rollout struct {
 	Hops       []Hop     `json:"hops"`
 }
 
-// Hop is one step of a rollout. First and Last are the times from just before the change was sent until loadgen saw the first
-// and the last object complete the step.
+// Hop is one step of a rollout. Its times count from just before the change was sent until loadgen saw the first or the
+// last object complete the step.
 type Hop struct {
 	// Name: "api write" (acknowledged), "replicaset" (created and scaled), "pods" (created), "binding", "ready" or
 	// "endpointslice" (for a Deployment with a Service)

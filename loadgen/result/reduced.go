@@ -31,7 +31,7 @@ type Reduced struct {
 // Every returns the time between two samples of a series in downsampled metrics, or 0.
 func (r *Reduced) Every() time.Duration { return time.Duration(r.Interval * float64(time.Second)) }
 
-// Check returns an error if no command writes r.
+// Check returns an error if no command can have written r.
 func (r *Reduced) Check() error {
 	switch {
 	case r.Schema != ReducedSchema || r.Time.IsZero():

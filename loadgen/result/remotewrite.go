@@ -7,7 +7,7 @@ import (
 
 // RemoteWrite counts the samples that a run sent to a remote-write receiver.
 type RemoteWrite struct {
-	// URL: without query
+	// URL: receiver, without query
 	URL        string    `json:"url"`
 	Sent       int64     `json:"sentSamples"`
 	Refused    int64     `json:"refusedSamples,omitempty"` // refused by the receiver; not sent again

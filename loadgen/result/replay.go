@@ -52,7 +52,7 @@ type Replay struct {
 // ReplayKind counts requests of one verb and resource.
 type ReplayKind struct {
 	Verb          string           `json:"verb"`
-	Resource      string           `json:"resource"` // resource with its subresource, such as pods/status
+	Resource      string           `json:"resource"` // such as pods/status
 	Due           int64            `json:"due"`      // due requests
 	Sent          int64            `json:"sent"`
 	Codes         map[string]int64 `json:"codes"`      // responses by status, failures by kind as in [Requests](#requests)

@@ -55,14 +55,14 @@ type Result struct {
 	ExitCode int      `json:"exitCode"`
 	Reasons  []string `json:"reasons"`         // why the verdict is not "pass"
 	Notes    []string `json:"notes,omitempty"` // caveats of the verdict
-	// BusyMachine: phases measured on a [busy machine](objectives.md#a-busy-machine), and why the machine was busy
+	// BusyMachine: phases measured on a [busy machine](objectives.md#a-busy-machine), and why it was busy
 	BusyMachine  []string        `json:"busyMachine,omitempty"`
 	Gates        []Gate          `json:"gates"`
 	Alerts       []Alert         `json:"alerts,omitempty"` // only from `loadgen gate`
 	Key          []KeyMetric     `json:"keyMetrics"`
 	Measurements Measurements    `json:"measurements"`
-	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // by phase and load
-	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // by phase
+	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // per phase, load, verb and resource
+	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // per phase
 	Diagnosis    *Diagnosis      `json:"diagnosis,omitempty"`  // only if the run did not pass
 	Recovery     *Recovery       `json:"recovery,omitempty"`
 	Signals      []Signal        `json:"signals,omitempty"`
@@ -75,7 +75,7 @@ type Result struct {
 type Run struct {
 	ID           string    `json:"id"` // unique; label of all objects that the run creates
 	Scenario     string    `json:"scenario"`
-	Variant      string    `json:"variant,omitempty"` // absent: no variant
+	Variant      string    `json:"variant,omitempty"` // the scenario's variant that ran
 	Started      time.Time `json:"started"`
 	Ended        time.Time `json:"ended"`
 	Seed         int64     `json:"seed"`
@@ -212,9 +212,9 @@ type Alert struct {
 	Name string `json:"name"` // name of the alert
 	// Outcome: "fired", "pending" (active for less than its `for`), "silent" or "no data"
 	Outcome string `json:"outcome"`
-	// Verdict: verdict of the alert's gate; absent if the alert does not affect the run's verdict
+	// Verdict: of the alert's gate; absent: the alert does not affect the run's verdict
 	Verdict       Verdict `json:"verdict,omitempty"`
-	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time for which the alert's condition held
+	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time that the alert's condition held
 	Detail        string  `json:"detail"`
 	Expr          string  `json:"expr"` // with mapped labels
 }
@@ -255,12 +255,12 @@ type KeyRow struct {
 	P95   *float64 `json:"p95Seconds,omitempty"`
 	P99   *float64 `json:"p99Seconds,omitempty"`
 	Value *float64 `json:"value,omitempty"` // increase of a counter
-	Count float64  `json:"count"`
+	Count float64  `json:"count"`           // observations
 }
 
 // ComponentCost holds the resources that one process used in the run, from its process_* metrics.
 type ComponentCost struct {
-	Name           string  `json:"name"` // instance such as etcd-0, kube-apiserver-0 or loadgen
+	Name           string  `json:"name"` // instance such as etcd-0, or loadgen
 	CPUSeconds     float64 `json:"cpuSeconds"`
 	CPUShare       float64 `json:"cpuShare"` // fraction of the CPU time of all components
 	MaxRSSBytes    float64 `json:"maxRSSBytes"`

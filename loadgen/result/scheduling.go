@@ -25,8 +25,8 @@ type PluginTime struct {
 	Plugin     string  `json:"plugin"`               // such as "NodeResourcesFit"
 	Point      string  `json:"extensionPoint"`       // such as "Filter"
 	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node
-	Measured   int64   `json:"measured"`
-	Mean       float64 `json:"meanSeconds"` // mean of the measured executions
+	Measured   int64   `json:"measured"`             // measured executions
+	Mean       float64 `json:"meanSeconds"`          // mean of the measured executions
 	// Seconds: estimate: the mean multiplied by executions, or by measured if executions is absent
 	Seconds float64 `json:"seconds"`
 }

@@ -10,7 +10,7 @@ type Traces struct {
 	Dropped map[string]int64 `json:"dropped,omitempty"`
 	// Incomplete: traced requests whose spans are missing or contradict each other
 	Incomplete int64 `json:"incomplete"`
-	// Names: at most 200, by total time of the verb and resource, then by share
+	// Names: spans by name, at most 200, sorted by total time of the verb and resource, then by share
 	Names []SpanName `json:"names"`
 	// Parts: mean times of parts of the [breakdown](breakdown.md), measured by spans
 	Parts []SpanParts `json:"parts"`
@@ -36,7 +36,7 @@ type PodWrite struct {
 	Client  string  `json:"client"`       // program or load that sent the request, such as kube-scheduler
 	Start   float64 `json:"startSeconds"` // after the start of the life
 	Seconds float64 `json:"seconds"`      // latency of the request
-	Trace   string  `json:"traceId"`      // trace of the request; `loadgen trace` shows it
+	Trace   string  `json:"traceId"`      // `loadgen trace` shows it
 }
 
 // SpanName is a summary of the spans with one name of one process, in all complete traces of a verb and resource.
@@ -46,7 +46,7 @@ type SpanName struct {
 	Process  string  `json:"process"`
 	Name     string  `json:"name"`            // name of the spans
 	Count    int64   `json:"count"`           // number of spans
-	Requests int64   `json:"requests"`        // complete traces of the verb and resource
+	Requests int64   `json:"requests"`        // complete traces
 	P50      float64 `json:"selfP50Seconds"`  // median time in which none of the span's children ran
 	P99      float64 `json:"selfP99Seconds"`  // p99 of the same time
 	Critical float64 `json:"criticalSeconds"` // mean time on a request's critical path
@@ -65,8 +65,8 @@ type SpanParts struct {
 
 // SpanPart is the mean time of the spans that belong to one part of a request.
 type SpanPart struct {
-	Name    string  `json:"name"` // "fairness", "admission" (only webhooks, on the critical path) or "etcd"
-	Seconds float64 `json:"meanSeconds"`
+	Name    string  `json:"name"`                 // "fairness", "admission" (only webhooks, on the critical path) or "etcd"
+	Seconds float64 `json:"meanSeconds"`          // mean time
 	Error   float64 `json:"standardErrorSeconds"` // of the mean, because not all requests are traced
 }
 
@@ -82,11 +82,11 @@ type SpanGrowth struct {
 
 // CauseTrace is the kept trace that shows a cause best.
 type CauseTrace struct {
-	ID       string  `json:"traceId"` // `loadgen trace` shows it
-	Request  string  `json:"request"` // verb and resource
-	Seconds  float64 `json:"seconds"` // latency of the request
-	Span     string  `json:"span"`    // process and name of the span that shows the cause
-	Critical float64 `json:"criticalSeconds"`
+	ID       string  `json:"traceId"`         // `loadgen trace` shows it
+	Request  string  `json:"request"`         // verb and resource
+	Seconds  float64 `json:"seconds"`         // latency of the request
+	Span     string  `json:"span"`            // process and name of the span
+	Critical float64 `json:"criticalSeconds"` // time on the critical path
 }
 
 // Trace is one traced request and its spans.
@@ -113,8 +113,8 @@ type TraceSpan struct {
 	Detail   string  `json:"detail,omitempty"` // what the span worked on: a webhook, a key in etcd or a URL
 	Start    float64 `json:"startSeconds"`     // after the start of the trace
 	Seconds  float64 `json:"seconds"`          // length of the span
-	Self     float64 `json:"selfSeconds"`
-	Critical float64 `json:"criticalSeconds"`
+	Self     float64 `json:"selfSeconds"`      // time in which no child ran
+	Critical float64 `json:"criticalSeconds"`  // time on the critical path
 	// Path: parts of the span on the critical path; their sum is criticalSeconds
 	Path   []TracePart  `json:"path,omitempty"`
 	Failed bool         `json:"failed,omitempty"`

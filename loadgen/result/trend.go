@@ -27,7 +27,7 @@ type TrendFigure struct {
 	Unit   string     `json:"unit"`
 	Better string     `json:"better"` // "lower" or "higher"
 	Values []*float64 `json:"values"` // one per run; null: no data
-	// Spikes: indexes in runs of single values far from their neighbours; the search for changes leaves them out
+	// Spikes: indexes in `runs` of single values far from their neighbours; the search for changes omits them
 	Spikes  []int         `json:"spikes,omitempty"`
 	Changes []TrendChange `json:"changes"`
 }

@@ -5,7 +5,7 @@ type Worker struct {
 	Index int `json:"index"` // number of the worker
 	// Name: host and process ID, such as "node-3/17"
 	Name      string  `json:"name"`
-	Sent      int64   `json:"sent"`                // requests that were sent
+	Sent      int64   `json:"sent"`                // sent requests
 	Watches   int64   `json:"watches,omitempty"`   // watches open in the last phase of each load
 	Nodes     int64   `json:"nodes,omitempty"`     // simulated nodes
 	Delivered int64   `json:"delivered,omitempty"` // deliveries of measured writes to the worker's watches
