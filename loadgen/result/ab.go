@@ -104,7 +104,7 @@ type Look struct {
 	Alpha float64 `json:"alpha"` // rate of false alarms at this test, for one figure
 }
 
-// Most returns the number of pairs after which the comparison ends at the latest.
+// Most returns the maximum number of pairs of the comparison.
 func (p Plan) Most() int {
 	if len(p.Looks) == 0 {
 		return 0

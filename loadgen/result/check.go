@@ -231,7 +231,7 @@ func (c *Comparison) Check() error {
 	return nil
 }
 
-// isName reports whether name is valid as the name of a directory. The names of variants and the IDs of runs must be.
+// isName reports whether name is valid as the name of a directory, as the names of variants and the IDs of runs must be.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
 }

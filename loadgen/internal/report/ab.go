@@ -128,8 +128,8 @@ func sideText(s result.Side) string {
 	return text
 }
 
-// abFigures returns the figures (compared metrics) to show. It leaves out advisory figures that have no data in any
-// run; `without`, if not empty, is a line that names these.
+// abFigures returns the figures (compared metrics) to show. It leaves out figures that do not decide the answer and
+// have no data in any run. `without` has one line that names these figures, or is empty.
 func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 	var names []string
 	for _, f := range c.Figures {
@@ -154,8 +154,8 @@ func abNote(c result.AB) string {
 // olderStatistic describes the values in files of older versions.
 const olderStatistic = "A and B are medians, and the change is the geometric mean of B/A"
 
-// abStatistics describes how A, B and their changes are computed: as geometric means, except for the figures that it
-// lists with another statistic.
+// abStatistics describes how A, B and their changes are computed. It names the figures that are not computed as
+// geometric means.
 func abStatistics(c result.AB) string {
 	of, others := "pairs", map[result.Statistic][]string{}
 	if c.Sets != nil {

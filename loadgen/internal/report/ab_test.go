@@ -60,7 +60,7 @@ func TestThrownPairsAreCountedAlike(t *testing.T) {
 	}
 }
 
-// TestABPage: a dot for each pair, nothing that runs, and no name that becomes markup.
+// TestABPage: the page has a dot for each pair and no script, and no name becomes markup.
 func TestABPage(t *testing.T) {
 	var b bytes.Buffer
 	if err := report.ABHTML(&b, pairs()); err != nil {
@@ -75,7 +75,7 @@ func TestABPage(t *testing.T) {
 	}
 }
 
-// TestABWithoutData: advice without data in every run is one line, not a row.
+// TestABWithoutData: a metric that does not decide the answer and has no data in any run is in a line below the table.
 func TestABWithoutData(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, result.AB) error{
 		"text":     func(w io.Writer, c result.AB) error { return report.AB(w, c, report.TerminalOptions{Width: 120}) },

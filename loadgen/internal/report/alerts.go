@@ -34,7 +34,7 @@ func alertRows(r result.Result) (rows []result.Alert) {
 	return rows
 }
 
-// ofAlert reports whether the table of alerts shows a gate: its verdict is in the row of the alert.
+// ofAlert reports whether the table of alerts shows the verdict of gate g, in the row of the alert with the same name.
 func ofAlert(r result.Result, g result.Gate) bool {
 	return slices.ContainsFunc(r.Alerts, func(a result.Alert) bool { return a.Verdict != "" && a.Name == g.Name })
 }

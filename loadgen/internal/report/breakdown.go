@@ -154,8 +154,8 @@ func sentences(texts ...string) string {
 	return strings.Join(all, " ")
 }
 
-// upTo formats the range of a part whose exact size is unknown, such as "2 ms to 5 ms". certain and most are the ends
-// of the range as text. seconds is the lower end; if it is 0, the result is like "under 5 ms".
+// upTo formats the range of a part whose exact size is unknown, such as "2 ms to 5 ms". certain and most are the lower
+// and the upper end as text. seconds is the lower end; if it is 0, the result has only the upper end, as in "under 5 ms".
 func upTo(certain, most string, seconds float64) string {
 	if seconds <= 0 {
 		return "under " + strings.TrimPrefix(most, "<")
@@ -224,8 +224,8 @@ func shareText(part, of float64) string {
 // terminalSplits is the maximum number of rows of a table in a summary, so that the summary fits on a screen.
 const terminalSplits = 3
 
-// breakdown writes the slowest calls with the parts of their mean latency in percent. The column "others" adds up all
-// parts that have no other column. It includes time that may belong to admission or to fairness.
+// breakdown writes the slowest calls with the parts of their mean latency in percent. The column "others" adds up the
+// parts without a column, including the time that belongs to either admission or fairness.
 func (t *terminalWriter) breakdown(r result.Result) {
 	rows := worstSplits(r, terminalSplits)
 	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })

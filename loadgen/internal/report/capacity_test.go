@@ -27,7 +27,7 @@ func TestCapacityWithoutRequests(t *testing.T) {
 	}
 }
 
-// Between two whole loads the lower one holds. A bottleneck that existed before the load is reported as such.
+// A capacity between two whole numbers is rounded down. The report says if the bottleneck was used as much in a good trial.
 func TestCapacityInWords(t *testing.T) {
 	low, median, high, held := 3.1, 3.6, 3.9, 3.0
 	c := result.Capacity{

@@ -28,9 +28,9 @@ type metricChart struct {
 	Needs string
 }
 
-// query is one PromQL expression of a chart. $rate stands for the range of rates, slightly more than two scrape
-// intervals. $seen stands for the range of gauges, slightly more than one. With such short ranges, the line follows the
-// load closely, and shows a gap when scrapes fail.
+// query is one PromQL expression of a chart. In Expr, $rate stands for a range of slightly more than two scrape
+// intervals, for rates, and $seen for a range of slightly more than one, for gauges. With such short ranges, the line
+// follows the load closely, and shows a gap when scrapes fail.
 type query struct {
 	Expr string
 	// P99 selects a classic or native histogram, whose 99th percentile is drawn instead of Expr.
@@ -49,7 +49,7 @@ type chartSection struct {
 	Charts []metricChart
 }
 
-// jobGenerator is the scrape job of our own metrics.
+// jobGenerator is the scrape job of loadgen's own metrics.
 const jobGenerator = "loadgen"
 
 // p99 returns PromQL for the 99th percentile of a histogram by labels. It works for native

@@ -28,7 +28,7 @@ func twoOfThree() result.Comparison {
 	}
 }
 
-// Values are below their variants, each with its ratio to the first variant's. A missing
+// The table has the values of each variant in a column, each with its ratio to the value of the first variant. A missing
 // value has its reason.
 func TestComparisonOnATerminal(t *testing.T) {
 	var b bytes.Buffer
@@ -56,7 +56,7 @@ report  runs/x/comparison.html
 	}
 }
 
-// A comparison of more variants than fit next to each other has a line for each.
+// If the variants do not fit next to each other, each variant has a line.
 func TestComparisonOfManyVariants(t *testing.T) {
 	c := result.Comparison{Schema: result.ComparisonSchema, Scenario: "stages", Started: began}
 	rows := []result.Row{{Name: "create-mean-at-the-server", Unit: "seconds"}, {Name: "cpu", Unit: "seconds"}}

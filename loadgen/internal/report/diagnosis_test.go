@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The summary of a run that did not pass although nothing moved says so, as the terminal does.
+// If a run did not pass although no metric changed, the summary says so, as the terminal does.
 func TestHealthyDiagnosisIsInTheSummary(t *testing.T) {
 	r := stormRun()
 	r.Diagnosis = &result.Diagnosis{Answer: result.Healthy}

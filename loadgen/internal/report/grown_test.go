@@ -37,7 +37,7 @@ func TestSpansThatGrew(t *testing.T) {
 	}
 }
 
-// A cause prints the command that shows its trace.
+// The report of a cause contains the command that shows the trace of the cause.
 func TestTraceOfACauseIsPrinted(t *testing.T) {
 	r := stormRun()
 	r.Diagnosis = &result.Diagnosis{Answer: result.Diagnosed, Causes: []result.Cause{{

@@ -137,7 +137,7 @@ func headline(r result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// least returns value, a formatted number. If `only` is set, value is a lower bound, and least puts "≥" before it.
+// least returns value, a formatted number, with "≥" before it if `only` is set. Set `only` if value is a lower bound.
 func least(only bool, value string) string {
 	if only {
 		return "≥ " + value

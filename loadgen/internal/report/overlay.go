@@ -36,16 +36,17 @@ type Difference struct {
 	Values []string // one value for each run; "" if the run has none
 }
 
-// The number of runs on the page of several runs. The palette has no more colours that are easy to distinguish.
+// The minimum and maximum number of runs on the page of several runs. The palette has no more colours that are easy to
+// distinguish.
 const (
 	fewestOverlaid = 2
 	maxOverlaid    = 6
 )
 
 // OverlayHTML writes the page of two to six runs: their gates, metrics and slowest requests in columns, and their charts
-// over each other. Ratios compare with the first run. command is the command that tests whether the runs really differ;
-// it may be empty. known are sentences about these runs that longer histories of runs prove. nav is the navigation at
-// the top of the page.
+// over each other. Ratios compare with the first run. known has sentences about the runs that longer histories of runs
+// prove. command is the command that tests whether the runs really differ; it may be empty. nav is the navigation at the
+// top of the page.
 func OverlayHTML(ctx context.Context, w io.Writer, runs []Overlaid, differences []Difference, known []string, command string, nav []document.Link) error {
 	if len(runs) < fewestOverlaid || len(runs) > maxOverlaid {
 		return fmt.Errorf("the page shows %d to %d runs, not %d", fewestOverlaid, maxOverlaid, len(runs))
@@ -115,7 +116,7 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// noProof says what the page cannot show, and shows the command that can.
+// noProof returns the section that says that the page proves no regression, with the command that tests for one.
 func noProof(known []string, command string) document.Section {
 	s := document.Section{ID: "proof", Text: []string{
 		"Runs vary: two runs of the same configuration also have different values. So a difference on this page does not prove a regression.",
@@ -288,7 +289,7 @@ func (r abreast) ratio(i int) string {
 var minWorse = math.Log(1.05)
 
 // abreastTable returns a table of rows. Rows whose verdicts differ come first; within both parts, the row with the largest
-// change comes first. It marks the value that is most worse than in the first run.
+// change comes first. It marks the value that became worse by the largest ratio to the first run.
 func abreastTable(label, first string, runs []Overlaid, rows []abreast) *document.Table {
 	t := &document.Table{Label: label, Class: "abreast", Head: columns(first, runs)}
 	slices.SortStableFunc(rows, func(x, y abreast) int {

@@ -58,8 +58,8 @@ func newOverlay(ctx context.Context, runs []Overlaid) *overlay {
 // epoch is the start of the axis.
 var epoch = time.Unix(0, 0).UTC()
 
-// alignedPhases returns the phases of the axis. A phase that the first runs lack comes after the phase that precedes it in
-// its run.
+// alignedPhases returns the phases of the axis, in the order of the first run. A phase that earlier runs lack comes
+// after the phase that precedes it in its own run.
 func alignedPhases(runs []Overlaid) []result.Phase {
 	var axis []result.Phase
 	for _, run := range runs {
@@ -89,7 +89,7 @@ func phaseIndex(phases []result.Phase, name string) int {
 	return slices.IndexFunc(phases, func(p result.Phase) bool { return p.Name == name })
 }
 
-// shift returns the time from the clock of a run to the axis, in a phase of the run.
+// shift returns the duration to add to a time in the phase p of a run, to get the time on the axis.
 func (o *overlay) shift(p result.Phase) time.Duration {
 	axis := o.result.Measurements.Phases
 	return axis[phaseIndex(axis, p.Name)].Start.Sub(p.Start)
@@ -192,7 +192,8 @@ func (o *overlay) EventsNote() string {
 	return ""
 }
 
-// part is a phase of a run. Its grid has times of the run, and the same points as the axis from point first on.
+// part is a phase of a run. The points of its grid are times of the run. They correspond to the points of the axis from
+// the point `first` on.
 type part struct {
 	chart.Grid
 	first int

@@ -31,7 +31,7 @@ func (p Picture) SVG() []byte {
 
 // Pictures returns the charts of the report of a run, in the order of the report. It leaves out charts of key metrics
 // that repeat other charts. The charts show the same data as the page that HTML writes. interval is the time between two
-// samples of a series; 0 means the scrape interval of the scenario. Pictures fails if ctx ended.
+// samples of a series; 0 means the scrape interval of the scenario. Pictures returns an error only if ctx has ended.
 func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, interval time.Duration) ([]Picture, error) {
 	p := &page{interval: interval}
 	p.lay(ctx, r, timeline, slots, scenarioYAML, src)

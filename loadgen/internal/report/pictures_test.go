@@ -59,8 +59,8 @@ func named(t *testing.T, all []Picture, name string) Picture {
 	return all[i]
 }
 
-// Signals, the timeline, rollouts and every chart of the page are available separately,
-// each by the name that is its address there. A missing picture gives the reason.
+// Signals, the timeline, rollouts and every chart of the page are also separate pictures. The name of a picture is the
+// ID of its chart on the page. A missing picture gives the reason.
 func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 	r := incidentRun()
 	all := pictures(t, r, failoverEvents(r), failoverPulse(), recording{result: r})
@@ -113,8 +113,7 @@ func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 	}
 }
 
-// A picture is complete XML that needs no other file. It has its title, and all of
-// it lies on the sheet.
+// A picture is complete XML that needs no other file. It has its title, and no element lies outside its bounds.
 func TestPicturesStandAlone(t *testing.T) {
 	shots := os.Getenv("STORMGLASS_SCREENSHOTS")
 	r := incidentRun()

@@ -158,7 +158,7 @@ func TestUnknownLoadFiguresAreNotZero(t *testing.T) {
 		window, back string
 	}{
 		{result.LoadRecovery{}, "none", chart.None},
-		{result.LoadRecovery{Back: new(float64)}, "none", chart.None}, // it was never away
+		{result.LoadRecovery{Back: new(float64)}, "none", chart.None}, // the load never left its bound
 		{result.LoadRecovery{Silent: true}, "not known", chart.None},
 		{result.LoadRecovery{Affected: true, ErrorWindow: 2, Back: &three}, "2 s", "3 s"},
 		{result.LoadRecovery{Affected: true, ErrorWindow: 2, Open: true, BackAtLeast: &three}, "≥ 2 s", "≥ 3 s"},

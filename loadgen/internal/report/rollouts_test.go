@@ -72,8 +72,8 @@ func TestRolloutsAreReportedHopByHop(t *testing.T) {
 	}
 }
 
-// A rollout's picture has a bar for each hop from its first piece to its last on one
-// axis, with its words if they have room. A hop that nothing reached says so.
+// A rollout's picture has a bar for each hop, from the hop's first object to its last, with a text if it fits. All bars
+// have one axis. A hop that no object reached says so.
 func TestRolloutWaterfall(t *testing.T) {
 	falls, more := waterfalls(rolledOut(hopsRun().Measurements.Phases))
 	if len(falls) != 2 || more != 0 {

@@ -76,7 +76,7 @@ func (t *terminalWriter) section(tab *table) {
 	t.out = append(t.out, tab.lines(t.width, t.paint)...)
 }
 
-// more writes how many things the report has in addition to those above, if any.
+// more writes that the report has n more rows of a kind (`what`) than the table above. It writes nothing if n is 0.
 func (t *terminalWriter) more(n int, what string) {
 	if n > 0 {
 		t.line("  " + plural(int64(n), "more "+what) + " in the report")

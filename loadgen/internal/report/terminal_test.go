@@ -116,7 +116,7 @@ func TestFourKeyMetricsAlways(t *testing.T) {
 	}
 }
 
-// A phase's row has the latencies of one load, and its name where there are several loads.
+// A phase's row has the latencies of one load. If the phase has several loads, the row names this load.
 func TestPhaseRowHasLatenciesOfOneLoad(t *testing.T) {
 	r := floodRun()
 	get, update := r.Measurements.Phases[0].Requests[0], r.Measurements.Phases[0].Requests[0]

@@ -27,7 +27,8 @@ func latencyOf(objective string) (verbs []string, ok bool) {
 }
 
 // traceOf returns the slowest trace of the requests that a latency gate judges. If the gate's value is from one phase or
-// load, so is the trace. It returns false if the gate passed, does not judge the latency of requests, or has no such trace.
+// load, the trace is from the same one. It returns false if the gate passed or does not judge the latency of requests, or
+// if there is no such trace.
 func traceOf(r result.Result, g result.Gate) (x result.Trace, ok bool) {
 	verbs, known := latencyOf(g.Objective)
 	if !known || r.Traces == nil || g.Verdict == result.Pass || g.Value == nil && g.Withheld == nil {
@@ -93,10 +94,10 @@ func lengthOf(x result.Trace) float64 {
 	return whole
 }
 
-// cells is a line of characters that shows a waterfall's time in a terminal.
+// cells is a row of a waterfall in a terminal: a line of characters. Each character stands for an equal part of the time.
 type cells struct {
 	text  []rune
-	whole float64 // seconds
+	whole float64 // length of the whole line in seconds
 }
 
 func newCells(width int, whole float64) cells {
@@ -110,7 +111,7 @@ func (c cells) fill(from, to float64, with rune) {
 	c.fillHalf(from, to, with)
 }
 
-// fillHalf draws a character only if at least half of its time is between from and to.
+// fillHalf draws the time between from and to. It draws a character only if at least half of its time lies between them.
 func (c cells) fillHalf(from, to float64, with rune) {
 	at := func(s float64) int { return min(max(int(math.Round(s/c.whole*float64(len(c.text)))), 0), len(c.text)) }
 	for i := at(from); i < at(to); i++ {

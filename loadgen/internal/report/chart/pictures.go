@@ -100,18 +100,17 @@ func (x *Timeline) SVG() []byte {
 	return s.svg("Timeline", summary, x.Origin)
 }
 
-// axis is the time axis of a run on a sheet. x0 and x1 are its left and right ends.
+// axis is the time axis of a run in a picture. x0 and x1 are its left and right ends.
 type axis struct {
 	*sheet
 	time   *Timeline
 	x0, x1 float64
 }
 
-// at returns the horizontal position on the sheet of a point on the axis. share is 0 at the left end and 1 at the right
-// end.
+// at returns the horizontal position of a point on the axis. share is 0 at the left end and 1 at the right end.
 func (a axis) at(share float64) float64 { return a.x0 + share*(a.x1-a.x0) }
 
-// plotted converts a horizontal coordinate of a plot to a position on the sheet.
+// plotted converts a horizontal coordinate of a plot to a position in the picture.
 func (a axis) plotted(x float64) float64 { return a.at(x / PlotWidth) }
 
 func (a axis) phases() {
@@ -154,11 +153,11 @@ func (a axis) bars(t Track) {
 	a.y += barHigh * float64(t.Rows)
 }
 
-// maxListed is the maximum number of marks that are explained on a sheet.
+// maxListed is the maximum number of actions and events that a picture marks with a number and lists below its chart.
 const maxListed = 8
 
-// marks draws numbered marks for the first maxListed actions and events, except those that a bar shows. It returns
-// them for list, which explains them.
+// marks draws numbered marks for the first maxListed actions and events, except those that a bar shows. It returns the
+// marked events, which the method list then explains below the chart.
 func (a axis) marks() (listed []Event) {
 	const high = 16
 	lanes := 0
@@ -219,7 +218,7 @@ func (a axis) times() {
 	a.y += 20
 }
 
-// list writes the explanations of the marks, in two columns if there are many.
+// list explains the numbered marks below the chart: in one column, or in two columns if there are over three marks.
 func (a axis) list(listed []Event) {
 	columns := 1
 	if len(listed) > 3 {

@@ -86,7 +86,7 @@ func logScale(low, high float64) Scale {
 }
 
 // TimeTicks returns round times in seconds for the ticks of a time axis. length is the length of the axis in seconds,
-// and most the maximum number of parts.
+// and most the maximum number of intervals between ticks.
 func TimeTicks(length float64, most int) []float64 {
 	steps := []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400}
 	step := steps[len(steps)-1]
@@ -103,7 +103,7 @@ func TimeTicks(length float64, most int) []float64 {
 	return ticks
 }
 
-// tickLabel formats the label of a tick. It shortens counts and rates from 10,000, such as "20k".
+// tickLabel formats the label of a tick. It shortens counts and rates of 10,000 or more, for example to "20k".
 func tickLabel(u scenario.Unit, v float64) string {
 	switch u {
 	case UnitCores:

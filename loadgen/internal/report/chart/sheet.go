@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// The colours and fonts of pictures in files, which are the light colours of document/style.css. They are set on each SVG
-// element, because GitHub and mail readers show pictures without a style sheet.
+// The colours and fonts of pictures in files. The colours are the light colours of document/style.css. They are set on
+// each SVG element, because GitHub and mail readers show pictures without a style sheet.
 const (
 	paper      = "#ffffff"
 	ink        = "#1b1f24"
@@ -29,7 +29,7 @@ func seriesInk(i int) (colour, dash string) {
 	return colours[i%MaxSeries], dashes[i%MaxSeries]
 }
 
-// The size of a sheet, in pixels; its height depends on its contents.
+// Sizes in a picture, in pixels. The height of a picture depends on its contents.
 const (
 	sheetWidth  = 960.0
 	sheetMargin = 16.0
@@ -113,9 +113,9 @@ func fit(text string, size, width float64) string {
 	return terminal.Shorten(text, int(width/(0.58*size)))
 }
 
-// paragraph writes a text of at most `most` lines over the width of the sheet.
+// paragraph writes a text over the width of the picture. It cuts the text off after `most` lines.
 func (s *sheet) paragraph(text string, most int, w words) {
-	const letters = 145 // letters of body size in the width of a sheet
+	const letters = 145 // letters of body size in the width of a picture
 	lines := terminal.Wrap(terminal.Clean(text), letters)
 	for i, l := range lines[:min(len(lines), most)] {
 		if i == most-1 && len(lines) > most {
@@ -126,7 +126,7 @@ func (s *sheet) paragraph(text string, most int, w words) {
 	}
 }
 
-// head writes the head of the sheet: the title, a note, and a sentence that explains the picture.
+// head writes the head of the picture: the title, a note, and a sentence that explains the picture.
 func (s *sheet) head(title, note, tells string) {
 	s.y = sheetMargin
 	s.text(sheetMargin, s.y+15, fit(title, 17, sheetWidth-2*sheetMargin-widthOf(note, bodySize)-12), words{size: 17, bold: true})
@@ -136,7 +136,7 @@ func (s *sheet) head(title, note, tells string) {
 	s.y += 6
 }
 
-// svg ends the sheet and returns it as SVG. from is the last line of the sheet, which names the run.
+// svg ends the picture and returns it as SVG. from is the last line of the picture, which names the run.
 func (s *sheet) svg(title, summary, from string) []byte {
 	s.y += 8
 	s.line(sheetMargin, s.y, sheetWidth-sheetMargin, s.y, gridInk, 1, "")

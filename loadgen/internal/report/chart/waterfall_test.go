@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each bar is at its place on the axis, with its words if they have room.
+// Each bar is at its place on the axis, with its text if it fits.
 func TestWaterfallBarsHaveTheirWordsWhereThereIsRoom(t *testing.T) {
 	at := func(v float64) *float64 { return &v }
 	w := NewWaterfall("x", "title", "here", "", []Hop{

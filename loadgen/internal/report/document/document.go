@@ -90,7 +90,8 @@ type Column struct {
 type Row struct {
 	ID    string
 	Cells []Cell
-	// Search is the text that the script of a page without a server searches, and Facets are the values that it filters.
+	// Search and Facets are for the script of a page without a server: it searches the text Search, and filters by the
+	// values in Facets.
 	Search string
 	Facets map[string]string
 }
@@ -100,7 +101,7 @@ type Cell struct {
 	Check   string // value of the checkbox of the row
 	Text    string
 	To      string // page that Text links to
-	Chip    string // style of Text as a label: a style of a Document, or empty for plain text
+	Chip    string // colour of the label that shows Text, as in Document.Style; empty: plain text
 	Strong  bool
 	Value   string // text after Text, in bold
 	Dim     string // text after Text, in a pale colour

@@ -266,7 +266,7 @@ func name(legend string, labels map[string]string) string {
 	return terminal.Shorten(cmp.Or(s, "(no label)"), 60)
 }
 
-// threshold formats the value above which a panel warns. A rate of almost zero means any rate.
+// threshold formats the value from which on a panel warns. For a rate, a value of almost zero means any rate above zero.
 func threshold(unit string, v float64) string {
 	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
 		return "> 0"

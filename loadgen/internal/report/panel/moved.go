@@ -36,7 +36,8 @@ const (
 type Motion struct {
 	Dashboard, Panel, Claim string
 	// By is the motion of the line that shows the cause best, as a fraction of the panel's height: the difference of
-	// its medians before and during the cause. For a line at rest, it may be how far values left their range.
+	// its medians before and during the cause. For a line at rest with a short peak, it is the distance by which the
+	// peak left the range of the earlier values.
 	By float64
 	// Surely is the fraction of pairs, of a value during the cause and a value before it, that differ in the same
 	// direction. It is from 0.5 to 1.
@@ -114,7 +115,7 @@ type windows struct {
 }
 
 // watched returns the windows of a claim. It returns false if the run has no such cause, or if the time before both
-// this cause and the first fault is too short. The window before starts one rate range after the start of a phase or of
+// this cause and the first fault is too short. The window `before` starts one rate range after the start of a phase or of
 // the run, because earlier rates include the previous phase. watched uses the last phase for which this window is
 // longer than a rate range.
 func watched(run Run, step time.Duration, claim string) (windows, bool) {

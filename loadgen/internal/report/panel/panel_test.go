@@ -163,7 +163,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestCheck: data, a true excuse, a false one, none, and values that are not
+// TestCheck has queries with data, without data for a valid, an invalid and no reason, and with values that are not
 // numbers.
 func TestCheck(t *testing.T) {
 	peers := false
