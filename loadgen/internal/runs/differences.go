@@ -23,7 +23,7 @@ type Difference = report.Difference
 const maxDifferences = 50
 
 // Differences returns what differs between runs: versions, host, variant, labels, and fields of the scenarios. It reads
-// the scenarios of runs whose scenario is unknown or differs.
+// the scenario files unless all runs are known to have the same scenario.
 func Differences(all []*Entry) []Difference {
 	facts := make([]map[string]string, len(all))
 	for i, e := range all {
@@ -109,8 +109,9 @@ const (
 	maxPath   = 1000
 )
 
-// Flatten adds each leaf of a YAML document to `into`, by its path below path. Items of a list have the value of their
-// field `name` in the path, or their number. A path that ends with a space is a prefix.
+// Flatten adds each leaf of the YAML value v to `into`. The key of a leaf is `path` and the names of the fields above the
+// leaf, joined by dots. An item of a list is named by its field `name` or, without this field, by its number. If path
+// ends with a space, no dot follows it.
 func Flatten(into map[string]string, path string, v any) {
 	if len(into) >= maxFields || len(path) > maxPath {
 		return

@@ -236,7 +236,7 @@ func others(x extract) *float64 {
 	return new(facts.OtherShare())
 }
 
-// value adds a gate or a metric. A metric with the name of a gate replaces nothing.
+// value adds a gate or a metric, unless the entry already has a value with the same name.
 func (e *Entry) value(v Value) {
 	v.Unit, v.Better, v.Verdict = short(v.Unit), short(v.Better), result.Verdict(short(string(v.Verdict)))
 	if len(e.Values) < maxValues && !slices.ContainsFunc(e.Values, func(known Value) bool { return known.Name == v.Name }) {

@@ -29,7 +29,7 @@ func (f Filter) facets() map[string]string {
 	}
 }
 
-// Empty reports whether the filter selects no property.
+// Empty reports whether no field of the filter is set.
 func (f Filter) Empty() bool { return f == Filter{} }
 
 // Matches reports whether the filter selects an entry.

@@ -26,7 +26,7 @@ const (
 	maxDeep = 5
 	// maxEntries is the maximum number of entries. The index ignores further directories and says so.
 	maxEntries = 20_000
-	// maxForeign is the maximum number of names of directories without a run.
+	// maxForeign is the maximum number of directories without a run that the index names.
 	maxForeign = 100
 	// scanEvery is the minimum time between two scans.
 	scanEvery = 2 * time.Second

@@ -87,8 +87,8 @@ func readRun(e *Entry, files map[string]bool) (settled bool) {
 	return false
 }
 
-// young is the age of a directory below which active assumes that the run is active, and Scan reads the directory again. A
-// run locks its directory right after it creates it, and must not find it locked by an index.
+// young is the age below which a directory counts as active, and Scan reads it again. The index does not try to lock a
+// young directory, because a run locks its directory right after creating it, and must not find it locked by the index.
 const young = 5 * time.Second
 
 // recent reports whether a directory with the given modification time is young.

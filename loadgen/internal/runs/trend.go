@@ -11,8 +11,8 @@ import (
 const maxFigures = 2 * maxValues
 
 // Trend returns the values of all gates, compared metrics and key metrics of runs, and the runs at which they changed. all
-// must be runs of one scenario, in the order of their start. A run without data has the value nil; the search skips it. The
-// search also skips runs that are unfit for a comparison. Notes names these.
+// must be runs of one scenario, in the order of their start. A run without data has the value nil. The search for changes
+// skips runs without data, and runs that are unfit for a comparison; Notes names the unfit runs.
 func Trend(all []*Entry) result.Trend {
 	t := result.Trend{Schema: result.TrendSchema}
 	for _, e := range all {
@@ -42,8 +42,8 @@ func Trend(all []*Entry) result.Trend {
 	return t
 }
 
-// Follow sets the values of a metric in all runs, and finds its spikes and changes. A run without data has the value nil;
-// the search skips it.
+// Follow sets the values of a metric in all runs, and finds its spikes and changes. A run without data has the value nil,
+// and is skipped in the search.
 func Follow(f *result.TrendFigure, values []*float64) {
 	f.Values = values
 	var known []float64

@@ -248,7 +248,7 @@ func (f *Found) readGroup(dir, file string) error {
 	return nil
 }
 
-// readComparison reads the result of a comparison of variants, or of two searches. Both have the same name.
+// readComparison reads the result of a comparison of variants, or of two searches. Both files have the same name.
 func (f *Found) readComparison(dir, file string) error {
 	data, err := result.ReadFile(dir, file)
 	if err != nil {

@@ -21,11 +21,12 @@ import (
 type Criteria struct {
 	OlderThan time.Duration     // minimum age; 0: any
 	Keep      int               // number of newest selected units to keep, per kind and scenario; 0: no limit
-	MaxSize   int64             // size in bytes to which the oldest units are removed; 0: no limit
+	MaxSize   int64             // size of a folder in bytes: the oldest units above it are removed; 0: no limit
 	Verdicts  []string          // the unit has one of these verdicts; nil: any
 	Labels    map[string]string // the unit has all these labels
 	Reduce    bool              // reduce the runs to their results instead of removing them
-	// Downsample is the interval to which the metrics of the runs are downsampled instead. 0: not.
+	// Downsample is the interval to which the metrics of the runs are downsampled, instead of removing the runs; 0: do
+	// not downsample.
 	Downsample time.Duration
 }
 
@@ -52,14 +53,14 @@ type Decision struct {
 	Found
 	Action Action `json:"action"`
 	Why    string `json:"why"`
-	Frees  int64  `json:"freesBytes"` // bytes that the action frees; before Apply, at most these if it is Downsample or Resume
-	Coarse bool   `json:"-"`          // the entry is kept because its metrics are already as coarse
+	Frees  int64  `json:"freesBytes"` // bytes that the action frees; before Apply, the maximum if the action is Downsample or Resume
+	Coarse bool   `json:"-"`          // the entry is kept because its metrics already have at most one sample per interval
 
 	interval time.Duration // of Downsample
 }
 
-// Plan decides about the entries of the folders. It first finishes what an interrupted prune left, then takes the oldest
-// units.
+// Plan decides what to do with each entry of the folders. In each folder, the decisions begin with the remains of an
+// interrupted prune; the units follow, the oldest first.
 func Plan(all []Found, c Criteria, now time.Time) []Decision {
 	p := planner{Criteria: c, now: now, total: map[string]int64{}}
 	decisions := make([]Decision, 0, len(all))
@@ -165,7 +166,8 @@ func (p *planner) finish(d *Decision) {
 
 func kept(f Found, why string) Decision { return Decision{Found: f, Action: Keep, Why: why} }
 
-// done keeps a unit that was not judged or was already reduced. If the interval is not 0, its metrics may be as coarse.
+// done keeps a unit in which there is nothing to reduce, or, if the interval is not 0, nothing to downsample: its metrics
+// already have at most one sample per interval.
 func done(f Found, interval time.Duration) Decision {
 	if interval == 0 || len(f.runs) == 0 {
 		return kept(f, "nothing to reduce")

@@ -234,7 +234,7 @@ func TestLateChangesCount(t *testing.T) {
 	}
 }
 
-// A run of a comparison, and a comparison itself, is not a folder.
+// Neither the run of a comparison nor a comparison is accepted as a folder of runs.
 func TestFoldersOfRunsOnly(t *testing.T) {
 	f := folder{t, t.TempDir()}
 	f.run("run")

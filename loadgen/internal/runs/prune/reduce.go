@@ -27,7 +27,7 @@ func (r run) at(part ...string) string { return path.Join(r.dir, path.Join(part.
 
 // reduce removes the heavy parts of a run. If the interval is not 0, it replaces the metrics by downsampled metrics instead
 // of removing them. It first records the change, so that an interruption leaves no run whose parts seem to be lost. It
-// returns false if the metrics are already as coarse.
+// returns false if the metrics already have at most one sample per interval.
 func (r run) reduce(ctx context.Context, interval time.Duration, now time.Time) (bool, error) {
 	to, err := result.ReadReduced(r.path)
 	if err != nil {
@@ -51,8 +51,8 @@ func (r run) reduce(ctx context.Context, interval time.Duration, now time.Time) 
 	return true, r.finish(to)
 }
 
-// downsample writes the downsampled metrics to newDir, and returns their digests. It returns nil if the metrics are already
-// as coarse.
+// downsample writes the downsampled metrics to newDir, and returns their digests. It returns nil if the metrics already
+// have at most one sample per interval.
 func (r run) downsample(ctx context.Context, interval time.Duration) (digests map[string]string, err error) {
 	rec, err := rundir.OpenToShow(r.path)
 	if err != nil {

@@ -31,7 +31,8 @@ phases:
 `
 
 // Write writes n runs to folder, a day apart, and returns their directories. The values vary randomly with the given seed.
-// change may change the result of run i, from 0, and its scenario, before they are written.
+// Write calls change for each run before it writes the run. change may change the result and the scenario of run i, which
+// counts from 0.
 func Write(tb testing.TB, folder string, n int, seed uint64, change func(i int, r *result.Result, scenario *string)) (dirs []string) {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0))

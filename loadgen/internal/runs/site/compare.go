@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// maxOver is the maximum number of runs over each other.
+// maxOver is the maximum number of runs on a page that shows runs over each other.
 const maxOver = 6
 
 // selected returns the entries that a request names, or the reason why they cannot be shown over each other.
@@ -106,7 +106,8 @@ func groupsWith(groups []group, e *runs.Entry) []group {
 	return append([]group{groups[at]}, groups...)
 }
 
-// known returns what the histories of all runs prove about the runs, and the changes of trends that lie between the first and the last of the runs, as sentences.
+// known returns sentences about the runs `all`: that their scenarios differ, or which changes the trend of their group
+// has between the first and the last of them.
 func known(all []*runs.Entry, groups []group) (sentences []string) {
 	first, last := all[0], all[len(all)-1]
 	if slices.ContainsFunc(all, func(e *runs.Entry) bool { return !e.Like(first) }) {

@@ -204,7 +204,7 @@ type news struct {
 	spikes  []spike
 }
 
-// newest is the number of runs of a group whose spikes are news.
+// newest is the number of latest runs of a group whose spikes count as news.
 const newest = 30
 
 func latestNews(groups []group) (n news) {

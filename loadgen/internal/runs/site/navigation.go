@@ -52,8 +52,8 @@ func (l links) around(e *runs.Entry, groups []group) []document.Link {
 // up returns the path from the directory of an entry to the list.
 func up(e *runs.Entry) string { return strings.Repeat("../", strings.Count(e.Path, "/")+2) }
 
-// maxPage is the maximum size of a file of an entry that becomes part of the pages. The largest reports have some
-// megabytes.
+// maxPage is the maximum size of a run's file (its report or its results) that is copied to the site. The largest reports
+// are several megabytes.
 const maxPage = 64 << 20
 
 // withLinks reads the page of an entry, and adds links at its top.

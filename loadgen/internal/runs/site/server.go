@@ -101,8 +101,8 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request) {
 	write(w, listPage(now, v, latest, groups, links{}))
 }
 
-// unchanged sets the version of a page that depends only on the index. It reports whether the browser has this version
-// already, and then has answered.
+// unchanged sets the version (ETag) of a page that depends only on the index. If the browser already has this version,
+// unchanged answers the request and returns true.
 func (s *Server) unchanged(w http.ResponseWriter, r *http.Request, now runs.Snapshot) bool {
 	tag := fmt.Sprintf(`"%s-%d-%d"`, s.id, now.Version, now.Total)
 	w.Header().Set("ETag", tag)

@@ -264,7 +264,7 @@ type spike struct {
 	run          *runs.Entry
 }
 
-// news reports whether the spike is worse than the last value before it, and belongs to a gate or a compared metric.
+// news reports whether the spike is worse than the usual value, and belongs to a gate or a compared metric.
 func (s spike) news() bool {
 	return !s.run.Of(s.figure.Name).Key && (s.value > s.usual) == (s.figure.Better == "lower")
 }
@@ -336,7 +336,7 @@ func trendCSV(g group) string {
 	return b.String()
 }
 
-// WriteTrend writes the page with the trends of the runs in directories as one file.
+// WriteTrend writes the page with the trends of the scenario and variant with the most runs in the index, as one file.
 func WriteTrend(ctx context.Context, w io.Writer, index *runs.Index) error {
 	index.Scan(ctx)
 	groups := groupsOf(index.Snapshot().Entries, 1)
