@@ -19,8 +19,8 @@ type Limits struct {
 	// Settle is how long the Keeper waits for the spans of a request that has ended; default 3 s. Wait is how long it
 	// holds spans of a request that has not ended; default 70 s, longer than the default timeout of a load's requests.
 	Settle, Wait time.Duration
-	// Groups is the maximum number of groups; default 300. The Keeper begins no group of another client if there are
-	// half as many. It does not keep traces of further groups.
+	// Groups is the maximum number of groups; default 300. The Keeper begins a group of another client only while there
+	// are fewer than half as many groups. It does not keep traces of further groups.
 	Groups int
 }
 
@@ -70,7 +70,7 @@ type Keeper struct {
 	waiting  list.List // *held: traces whose request has not ended, the oldest first
 	settling list.List // *held: traces whose request has ended, but whose last spans may still arrive; the oldest first
 	dropped  *recent   // traces whose later spans the Keeper drops
-	linked   *recent   // from the trace that an API server began to the client's trace
+	linked   *recent   // maps a trace that an API server began to the client's trace
 	groups   map[groupKey]*group
 	phases   []phase
 	stats    stats
@@ -203,8 +203,8 @@ func (k *Keeper) add(s Span, now int64) {
 	k.shrink(h)
 }
 
-// other looks for a request of another client in a trace to which s was added. Only such a trace has a span without a
-// parent.
+// other looks for a request of another client in the trace h, to which s was just added. Only the trace of another
+// client's request has a span without a parent.
 func (k *Keeper) other(h *held, s *Span, now int64) {
 	fresh := h.spans[len(h.spans)-1:]
 	if s.Parent == (ID{}) && h.list == &k.waiting {
@@ -354,8 +354,8 @@ func (k *Keeper) forget(h *held) {
 	k.bytes -= overhead + h.bytes
 }
 
-// maxAtOnce is the maximum number of traces that a span or a request settles. A request that settles many, such as those
-// of a stall 3 s ago, would delay its load.
+// maxAtOnce is the maximum number of traces that the arrival of a span or a request settles. Settling many, such as those
+// of a stall 3 s ago, would delay the load of the request.
 const maxAtOnce = 4
 
 // expire settles the traces whose spans have arrived by now, and drops those whose request has not ended in time, at most
@@ -384,7 +384,7 @@ func (k *Keeper) Flush() { k.expire(math.MaxInt64, math.MaxInt) }
 func (k *Keeper) nearlyFull() bool { return k.bytes > k.limits.Bytes/4*3 }
 
 // shrink frees memory until the traces fit into Limits.Bytes. It first drops the oldest traces whose request has not
-// ended. Then it settles the oldest other traces early. At last it drops the spans of the trace that has just grown.
+// ended. Then it settles the oldest other traces early. Only then does it drop the spans of the trace that has just grown.
 func (k *Keeper) shrink(grown *held) {
 	for k.bytes > k.limits.Bytes {
 		if e := k.waiting.Front(); e != nil {
@@ -436,7 +436,8 @@ func (k *Keeper) Kept() []Trace {
 	return all
 }
 
-// bySpeed orders traces: first those without spans, then the fastest. Spans may arrive while a trace is in a set.
+// bySpeed orders traces: first those without spans, then the fastest. The order of two traces can change, because spans may
+// arrive while a trace is in a set.
 func bySpeed(a, b *held) int {
 	return cmp.Or(cmp.Compare(min(len(a.spans), 1), min(len(b.spans), 1)), cmp.Compare(a.request.Duration(), b.request.Duration()))
 }

@@ -43,8 +43,7 @@ type podWrites struct {
 	ended  bool    // the pod was deleted
 }
 
-// add adds a trace if its request wrote an object that lives follows. It calls release for each trace that lives no longer
-// needs.
+// add adds a trace if its request wrote an object that l follows. It calls release for each trace that l no longer needs.
 func (l *lives) add(h *held, release func(*held)) {
 	kind, namespace, name := written(h.spans)
 	cuts := map[string]int{"deployments": 0, "replicasets": 1, "endpointslices": 1, "pods": 2}

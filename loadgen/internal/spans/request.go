@@ -11,7 +11,7 @@ type Request struct {
 	// due; empty means before the first phase.
 	Load, Client, Phase string
 	// Verb and Resource are as in the results of the load, such as create and configmaps. If Client is set, Verb is the
-	// HTTP method, or LIST, such as POST of pods/binding.
+	// HTTP method or LIST, such as POST for the resource pods/binding.
 	Verb, Resource string
 	// Due is the time at which the request was to be sent, and Sent the time at which the generator began to send it.
 	// First is the time of the first byte of the response; zero if there was no response. Last is the time of the last

@@ -107,8 +107,8 @@ func (t *Trace) Result() result.Trace {
 	return r
 }
 
-// detailOf returns the object of a span's work, or "" if its attributes do not name one. An API server's span for a
-// webhook call names only an address; its parent names the webhook.
+// detailOf returns what a span worked on, such as a key in etcd, or "" if its attributes do not say. An API server's span
+// for a webhook call names only an address, so detailOf returns `webhook`, the name in the parent of this span.
 func detailOf(s *Span, webhook string) string {
 	if s.Client && webhook != "" {
 		return webhook
