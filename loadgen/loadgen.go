@@ -219,8 +219,8 @@ func Judge(ctx context.Context, dir string) (result.Result, error) { return judg
 
 // JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes nothing. With a file of gates,
 // only the alerts that gates name affect the verdict. Otherwise, no alert of the rules may fire in any phase. JudgeBy
-// ignores missing data of the gates and alerts in noDataAllowed, unless all of them lack data. The result says where it
-// did so.
+// ignores missing data of the gates and alerts in noDataAllowed, unless every gate lacks data. result.Gate.Allowed marks
+// the gates whose missing data was ignored.
 func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...string) (result.Result, error) {
 	return judge.By(ctx, dir, files, noDataAllowed...)
 }

@@ -101,7 +101,7 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 
 // prometheusDiagnosis returns a function that diagnoses metrics from a Prometheus server. It diagnoses the time that o
 // sets or, by default, the time up to the call. While a problem lasts, later calls keep the comparison period from
-// before it, as long as the server has its data.
+// before the problem, as long as the server has data from that period.
 func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
@@ -178,8 +178,8 @@ func diagnosePrometheus(ctx context.Context, p promimport.Config, o diagnoseOpti
 	return d, ofPrometheus(ctx, source, err)
 }
 
-// ofPrometheus adds the URL of the Prometheus server to an error. If the server does not scrape an API server or any
-// component, ofPrometheus also adds the names of its jobs.
+// ofPrometheus adds the URL of the Prometheus server to an error. If the server scrapes no API server, or no component at
+// all, ofPrometheus also adds the names of the server's jobs.
 func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
 	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) && !source.Scrapes(ctx) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))

@@ -71,7 +71,8 @@ func incidents() map[string]small {
 		}},
 		"crd-flood":               {"small-schemas", []string{second, "phases.calm.for=6s", "phases.flood.actions.0.count=20", "phases.after.for=6s"}},
 		"conversion-webhook-down": {"fails", []string{second, "phases.steady.for=6s", "phases.broken.for=8s", "phases.after.for=6s"}},
-		// A write that began without a quorum may fail after its timeout of 10 s, and 5 s without failures are a return.
+		// A write that began without a quorum may fail after its timeout of 10 s. The load has recovered after 5 s without
+		// failures.
 		"etcd-restore": {"", []string{
 			patches, "phases.quorum-lost.load.registers.rate=10/s", "phases.steady.for=5s", "phases.quorum-lost.for=26s", "phases.quorum-lost.faults.0.after=3s", "phases.quorum-lost.faults.0.for=5s",
 			"phases.restore.for=40s", "phases.after.for=5s", // a busy machine restores for 30 s

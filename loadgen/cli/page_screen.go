@@ -118,8 +118,7 @@ func (p *page) draw() {
 	}
 }
 
-// write draws a frame (the lines of the page). It reports whether it succeeded: the page may be closed, or the terminal
-// may no longer exist.
+// write draws a frame (the lines of the page). It returns false if the page is closed or the terminal no longer exists.
 func (p *page) write(frame []string, columns, rows int) bool {
 	p.writing.Lock()
 	defer p.writing.Unlock()

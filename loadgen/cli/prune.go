@@ -114,7 +114,7 @@ func checkPrune(cmd *cobra.Command, c prune.Criteria) error {
 // pruned is the result of the command.
 type pruned struct {
 	DryRun  bool             `json:"dryRun"`
-	Freed   int64            `json:"freedBytes"` // with DryRun, the bytes that would be freed, at most
+	Freed   int64            `json:"freedBytes"` // with DryRun, the maximum number of bytes that would be freed
 	Entries []prune.Decision `json:"entries"`
 }
 

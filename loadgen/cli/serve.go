@@ -91,8 +91,8 @@ func servePages(ctx context.Context, o *runmetrics.ServeOptions, dirs []string) 
 	return nil
 }
 
-// openIndex returns the index of directories. The paths of entries begin with the names of the directories, unless there
-// is only one folder.
+// openIndex returns the index of directories. The paths of entries begin with the name of their directory, unless dirs is
+// a single folder of runs.
 func openIndex(dirs []string) (*runs.Index, error) {
 	names, err := runmetrics.UniqueNames(dirs)
 	if err != nil {
@@ -106,7 +106,8 @@ func openIndex(dirs []string) (*runs.Index, error) {
 	return runs.Open(dirs, names)
 }
 
-// recordedIn returns the directories of the runs in an index that have ended, by path, without the given directories.
+// recordedIn returns the directories of the runs that have ended, by their path in the index. It omits the directories in
+// `without`.
 func recordedIn(ctx context.Context, index *runs.Index, without []string) map[string]string {
 	index.Scan(ctx)
 	all := map[string]string{}

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// sameSignal is the time for which interrupts ignores a second signal. It is the same signal: both the terminal and
-	// the parent process may send it.
+	// sameSignal is the time after a signal for which interrupts ignores a second one, because the terminal and the
+	// parent process may both send the same signal.
 	sameSignal = 500 * time.Millisecond
 	// reportGrace is the time after the second signal for which interrupts ignores a third signal, so that the command
 	// can write the report.

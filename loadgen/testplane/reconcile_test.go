@@ -59,7 +59,8 @@ func (r *reconcile) site(name string) {
 	}
 }
 
-// secret ends the wait for a site's Secret. The two watches are apart: the Secret's event may come first.
+// secret ends the wait for a site's Secret. The Secret's event may arrive before the site's event, because they come from
+// two watches.
 func (r *reconcile) secret(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

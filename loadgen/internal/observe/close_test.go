@@ -15,8 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
-// endless is a recorder whose storage is read until the query is cancelled, and a
-// little longer.
+// endless is a recorder on which a query reads the storage until it is cancelled, and a little longer.
 type endless struct {
 	down
 	reading chan struct{}

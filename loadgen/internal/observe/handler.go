@@ -153,8 +153,8 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// limited returns a with the data `all`, truncated to the limit of the request. If it truncates the data, it adds a
-// warning.
+// limited returns the answer a with `all` as its data, truncated to the limit of the request. If it truncates the data,
+// it adds a warning.
 func limited[T any](a answer, all []T, limit int) answer {
 	if limit > 0 && len(all) > limit {
 		all = all[:limit]

@@ -42,7 +42,7 @@ func TestRulesLikePrometheus(t *testing.T) {
 		"rules", "alerts", "rules?type=record", "rules?type=alert&exclude_alerts=true", "rules?rule_name[]=Waits", "rules?rule_group[]=other",
 		`rules?match[]={severity="warning"}`,
 	} {
-		// Both servers have settled when the alert that may fire does.
+		// A server has settled when one alert is firing and one is pending.
 		settled := func(base string) any {
 			await(t, "fired at "+base, func() bool {
 				text, err := json.Marshal(timeless(t, base+"/api/v1/alerts"))

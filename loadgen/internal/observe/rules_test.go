@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
-// down is a recorder in which one of two members has been down for a while, and
-// stays down: rules are evaluated by the wall clock.
+// down is a recorder in which one of two members is down, from two minutes before the test to long after it, because rules
+// are evaluated by the wall clock.
 type down struct{ scrape.Storage }
 
 func newDown(t *testing.T) down {

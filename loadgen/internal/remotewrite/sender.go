@@ -87,8 +87,8 @@ func (s *Sender) Stats() result.RemoteWrite {
 }
 
 // Run sends samples until ctx ends. It sends a sample when the recording is complete up to the sample's time
-// (Options.Settled). It then sends the remaining samples until Options.Drain has passed or hurry is closed. It counts
-// unsent samples.
+// (Options.Settled). After the end of ctx, it sends the remaining samples until Options.Drain has passed or hurry is
+// closed. It counts the samples that are still unsent then.
 func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

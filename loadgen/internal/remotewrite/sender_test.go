@@ -37,7 +37,7 @@ func (x *sending) await(line string) {
 	}
 }
 
-// start begins to send a recording to a receiver, without waits worth the name.
+// start begins to send a recording to a receiver, with very short waits.
 func start(t *testing.T, rec *recording, c remotewrite.Config, drain time.Duration) *sending {
 	t.Helper()
 	if c.Retry == 0 {
@@ -87,15 +87,15 @@ func refuse(code int) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// A receiver that is away for a time has all samples in the end, each once and in order: the
-// zero before a counter that appears late, and the ends of series.
+// A receiver that is unavailable for a time has all samples in the end, each once and in order. They include the zero
+// before a counter that appears late, and the ends of series.
 func TestAbsentReceiverMissesNothing(t *testing.T) {
 	rec, stub := record1(t), newReceiver(t)
 	rec.etcd.Add("etcd_server_leader_changes_seen_total", 1)
 	x := start(t, rec, remotewrite.Config{URL: stub.url}, long)
 	at := rec.scrape()
 	rec.pass(time.Second)
-	stub.await(`{__name__="up", instance="etcd-0", job="etcd", run="mine"}`, at) // so is the time of its zero
+	stub.await(`{__name__="up", instance="etcd-0", job="etcd", run="mine"}`, at) // the zero of the late counter has this time, too
 
 	stub.answers(refuse(away))
 	rec.etcd.Add("etcd_server_slow_apply_total", 3)
@@ -149,8 +149,8 @@ func TestRefusedSamplesAreCounted(t *testing.T) {
 	}
 }
 
-// A receiver that takes connections and never answers holds up neither the recording nor,
-// longer than for the time that is set, its end. What it does not have is counted.
+// A receiver that accepts connections and never answers does not delay the recording, and delays its end only for the
+// time Options.Drain. The unsent samples are counted.
 func TestSilentReceiverHoldsUpNothing(t *testing.T) {
 	rec, stub := record1(t), newReceiver(t)
 	over := make(chan struct{})
@@ -180,7 +180,7 @@ func TestSilentReceiverHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// A user who does not wait ends it.
+// A user who does not want to wait ends the sending.
 func TestHurryEndsSending(t *testing.T) {
 	rec, stub := record1(t), newReceiver(t)
 	stub.answers(refuse(away))
@@ -200,7 +200,7 @@ func TestStrangeAnswers(t *testing.T) {
 	elsewhere := newReceiver(t)
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter, *http.Request) bool
-		sent   bool // after all
+		sent   bool // a retry sends the samples
 	}{
 		"broken off": {func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Length", "100")
@@ -286,7 +286,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// More samples than a request holds come in several, none twice.
+// If not all samples fit into one request, several requests send them, and none twice.
 func TestManyRequests(t *testing.T) {
 	rec, stub := record1(t), newReceiver(t)
 	for i := range 7000 {

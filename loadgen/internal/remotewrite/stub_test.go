@@ -22,13 +22,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
-// receiver is a stub of a receiver that keeps what it takes.
+// receiver is a stub of a receiver that stores the samples that it accepts.
 type receiver struct {
 	t   *testing.T
 	url string
-	// answer decides about a request; nil takes all of them.
+	// answer decides about a request. If it returns false, it has sent the response, and the samples are not stored. Nil
+	// accepts all requests.
 	answer atomic.Pointer[func(w http.ResponseWriter, r *http.Request) (took bool)]
-	asked  chan struct{} // a message for each request, as far as there is room
+	asked  chan struct{} // has a value for each request, unless it is full
 
 	mu      sync.Mutex
 	samples map[string][]promql.FPoint // by series
@@ -134,7 +135,7 @@ func record1(t *testing.T) *recording {
 	return r
 }
 
-// pass lets time pass.
+// pass advances the clock.
 func (r *recording) pass(d time.Duration) { r.now.Add(d.Milliseconds()) }
 
 func (r *recording) scrape() int64 {

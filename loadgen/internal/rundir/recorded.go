@@ -37,9 +37,11 @@ type Recorded struct {
 	Slots        []samples.Slot
 	Audit        *auditsummary.Audit
 	Archive      *archive.Archive // nil if it cannot be read
-	// Interval is the time between two samples of a series. After OpenJudged, it is 0 if that is the scrape interval.
+	// Interval is the time between two samples of a series. OpenJudged sets it only for a downsampled run; otherwise it
+	// is 0, and the samples are one scrape interval apart.
 	Interval time.Duration
-	// Downsampled is not nil if the archive has only some of the recorded samples. Verdicts must not depend on it.
+	// Downsampled is not nil if the archive has only some of the recorded samples. Verdicts must not depend on such an
+	// archive.
 	Downsampled *result.ReducedError
 	// Foreign is an error if the scenario in the directory is not the scenario that ran. It is nil if both are the
 	// same, or if this is unknown.

@@ -85,8 +85,8 @@ func (r *Run) queryError(err error) error {
 	return exitcode.Usagef("%s", oneLine(err))
 }
 
-// readsRules reports whether an expression may read results of rules: ALERTS, series with a colon in their name, or
-// series of any name, unless named is set.
+// readsRules reports whether an expression may read results of rules: ALERTS, series with a colon in their name or, unless
+// `named` is set, series that are selected without a name.
 func readsRules(expr parser.Expr, named bool) bool {
 	found := false
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
