@@ -26,7 +26,7 @@ type table struct {
 type head struct {
 	Text     string
 	Numeric  bool // the column is aligned right
-	flexible bool // lines shortens the cells of the column if the table is too wide for the terminal, the widest first
+	flexible bool // if the table is too wide for the terminal, lines shortens the cells of the widest flexible column
 }
 
 // heads returns the headings of columns. A leading ">" marks a column of numbers, and a leading "~" a flexible column.

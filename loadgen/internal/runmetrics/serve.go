@@ -47,7 +47,7 @@ type Served struct {
 	Dir      string    `json:"dir"`
 	Start    time.Time `json:"start"`                 // first scrape
 	End      time.Time `json:"end"`                   // last scrape
-	Interval float64   `json:"scrapeIntervalSeconds"` // of a downsampled run, the time between two samples
+	Interval float64   `json:"scrapeIntervalSeconds"` // scrape interval or, of a downsampled run, the time between two samples
 }
 
 // Serve serves recorded runs through Prometheus' query API until ctx ends, and then returns nil. It includes the

@@ -36,7 +36,7 @@ type contents struct {
 	variants []string // names of the variants of a comparison
 	foreign  []string // files that no run writes
 	measured bool     // the unit has more than the results of a run
-	left     bool     // a run lists objects in a user's cluster
+	left     bool     // a run lists objects that it left in a user's cluster
 
 	bytes int64
 }

@@ -20,8 +20,8 @@ import (
 // Criteria select runs. A run must meet all criteria that are set.
 type Criteria struct {
 	OlderThan time.Duration     // minimum age; 0: any
-	Keep      int               // number of newest selected units to keep, per kind and scenario; 0: no limit
-	MaxSize   int64             // size of a folder in bytes: the oldest units above it are removed; 0: no limit
+	Keep      int               // number of the newest selected units to keep, for each kind and scenario; 0: keep none
+	MaxSize   int64             // maximum size of the units in a folder, in bytes: remove the oldest until they fit; 0: no limit
 	Verdicts  []string          // the unit has one of these verdicts; nil: any
 	Labels    map[string]string // the unit has all these labels
 	Reduce    bool              // reduce the runs to their results instead of removing them

@@ -28,7 +28,7 @@ const (
 	maxExporting   = 2                // export requests that are read or converted at the same time
 	longestExport  = 10 * time.Second // from the header of an export request to its end
 	longestIdle    = 30 * time.Second // after which a connection without requests is closed
-	window         = 64 << 10         // bytes that a stream may send before the receiver reads them; set, because gRPC raises its default
+	window         = 64 << 10         // bytes that a stream may send before the receiver reads them; gRPC may otherwise raise this limit
 )
 
 // Metadata of export requests. A component sends it if OTEL_EXPORTER_OTLP_HEADERS contains it.
