@@ -47,7 +47,7 @@ type AB struct {
 	Pairs    []Pair     `json:"pairs"`          // including discarded pairs
 	Thrown   int        `json:"thrown"`         // discarded pairs
 	Figures  []ABFigure `json:"figures"`        // first the gated figures, which decide the answer
-	// Labels: labels of the runs, except of a baseline's
+	// Labels: labels of the runs, except baseline runs
 	Labels map[string]string `json:"labels,omitempty"`
 	// Grown: spans that take more time in B than in A; not tested for significance
 	Grown []SpanGrowth `json:"grown,omitempty"`
