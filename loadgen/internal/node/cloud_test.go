@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	cloudprovider "k8s.io/cloud-provider/api"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -47,7 +48,7 @@ func TestNodesOfACloudStartUninitialized(t *testing.T) {
 		if n.Spec.ProviderID != "stormglass://sg-1" || n.Labels[corev1.LabelTopologyZone] != "" {
 			t.Errorf("providerID %q, labels %v", n.Spec.ProviderID, n.Labels)
 		}
-		if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != uninitialized || n.Spec.Taints[0].Value != "true" || n.Spec.Taints[0].Effect != corev1.TaintEffectNoSchedule {
+		if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != cloudprovider.TaintExternalCloudProvider || n.Spec.Taints[0].Value != "true" || n.Spec.Taints[0].Effect != corev1.TaintEffectNoSchedule {
 			t.Errorf("taints %v", n.Spec.Taints)
 		}
 		if len(n.Status.Addresses) != 1 || n.Status.Addresses[0].Type != corev1.NodeHostName {

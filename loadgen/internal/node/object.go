@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cloudprovider "k8s.io/cloud-provider/api"
 )
 
 // kubeletVersion returns the version of the simulated kubelet, with a suffix that marks it as simulated.
@@ -60,7 +61,7 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 	if p.Cloud != nil {
 		// cloud-controller-manager sets the address. Until then a taint keeps pods off the node.
 		spec.ProviderID = k.instance().ProviderID()
-		spec.Taints = append(slices.Clone(spec.Taints), corev1.Taint{Key: uninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+		spec.Taints = append(slices.Clone(spec.Taints), corev1.Taint{Key: cloudprovider.TaintExternalCloudProvider, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 		addresses = addresses[1:]
 	}
 	n := &corev1.Node{
@@ -105,10 +106,6 @@ func addImages(n *corev1.Node, size int) {
 		n.Status.Images = append(n.Status.Images, image)
 	}
 }
-
-// uninitialized is the taint of a node that no cloud-controller-manager has initialized
-// (k8s.io/cloud-provider/api.TaintExternalCloudProvider).
-const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
 func (p *plan) zone(i int) string {
 	if zones := p.poolOf(i).Zones; len(zones) > 0 {

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	batchv1 "k8s.io/api/batch/v1"
+	cloudprovider "k8s.io/cloud-provider/api"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
@@ -191,9 +192,7 @@ func (o *object) condition(status []byte, conditions protowire.Number) error {
 	return err
 }
 
-// uninitialized is the taint that the cloud-controller-manager removes from a Node when it has initialized the Node.
-const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
-
+// initialized reports whether the cloud-controller-manager has removed its taint from a Node.
 func initialized(nodeSpec []byte) (bool, error) {
 	is := true
 	err := protobuf.Fields(nodeSpec, func(num protowire.Number, taint []byte, _ uint64) error {
@@ -201,7 +200,7 @@ func initialized(nodeSpec []byte) (bool, error) {
 			return nil
 		}
 		key, err := protobuf.Field(taint, taintKey)
-		is = is && string(key) != uninitialized
+		is = is && string(key) != cloudprovider.TaintExternalCloudProvider
 		return err
 	})
 	return is, err
