@@ -10,6 +10,15 @@ import (
 // PodLifeAnnotation is a pod annotation whose value is the name of a PodLife. It takes precedence over Match and Share.
 const PodLifeAnnotation = "stormglass.dev/pod-life"
 
+// ExitAfterAnnotation and ExitCodeAnnotation make the containers of a pod on a simulated node end by themselves.
+// ExitAfterAnnotation is how long each container runs, such as "3s", and ExitCodeAnnotation its exit code. They take
+// precedence over the pod's PodLife. Without ExitCodeAnnotation, the exit code of the PodLife applies. Without a
+// PodLife, it is 0. ExitCodeAnnotation has no effect without ExitAfterAnnotation.
+const (
+	ExitAfterAnnotation = "stormglass.dev/exit-after"
+	ExitCodeAnnotation  = "stormglass.dev/exit-code"
+)
+
 // PodLife describes how the containers of some or all pods on simulated nodes behave ([pod lives](pod-lives.md)).
 type PodLife struct {
 	// Name: unique; also the label `life` of `stormglass_node_pod_life_events_total`

@@ -212,7 +212,7 @@ func TestContainersOfAFailedNodeEndInTheirTime(t *testing.T) {
 	for name, after := range map[string]string{"short": "30m", "long": "3h"} {
 		s.bind("sg-0", name, func(p *corev1.Pod) {
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
-			p.Annotations = map[string]string{exitAfter: after}
+			p.Annotations = map[string]string{scenario.ExitAfterAnnotation: after}
 		})
 	}
 	eventually(t, "both run", func() bool { return f.Live().PodsRunning == 2 })

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // verbs of the stub's requests other than watches.
@@ -77,7 +79,7 @@ func TestRequestsOfAKubelet(t *testing.T) {
 	exits := func(code string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
-			p.Annotations = map[string]string{exitAfter: "1ms", exitCode: code}
+			p.Annotations = map[string]string{scenario.ExitAfterAnnotation: "1ms", scenario.ExitCodeAnnotation: code}
 		}
 	}
 	for _, c := range []struct {

@@ -10,14 +10,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// exitAfter and exitCode are annotations that make a pod's containers end by themselves: exitAfter is how long each
-// container runs, such as "3s", and exitCode its exit code. They take precedence over the pod's PodLife. Without
-// exitCode, the exit code of the PodLife applies. Without a PodLife, it is 0. exitCode has no effect without exitAfter.
-const (
-	exitAfter = "stormglass.dev/exit-after"
-	exitCode  = "stormglass.dev/exit-code"
-)
-
 // jobRunFor is how long the containers of pods with restartPolicy Never or OnFailure run if no PodLife sets a RunFor.
 // Such pods usually belong to Jobs, which wait for the pods to end.
 const jobRunFor = 10 * time.Second
@@ -32,12 +24,12 @@ const (
 // on the pod's namespace, name, labels, annotations, owner and restart policy.
 func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 	of := p.drawLife(pod)
-	after, err := time.ParseDuration(pod.Annotations[exitAfter])
+	after, err := time.ParseDuration(pod.Annotations[scenario.ExitAfterAnnotation])
 	switch {
 	case err == nil && after >= 0:
 		life := copyOf(of, annotatedLife)
 		life.RunFor = always(max(after, 1)) // with a RunFor of 0, the containers would never end
-		if code, err := strconv.ParseUint(pod.Annotations[exitCode], 10, 8); err == nil {
+		if code, err := strconv.ParseUint(pod.Annotations[scenario.ExitCodeAnnotation], 10, 8); err == nil {
 			life.ExitCode, life.Reason = int(code), ""
 		}
 		return life

@@ -84,12 +84,12 @@ func TestAnnotationsOfAPodStandAboveItsLife(t *testing.T) {
 		{"not restarted", nil, "Workflow", "job 10s 0"},
 		{"of a Job, by name", map[string]string{scenario.PodLifeAnnotation: "asked"}, "Job", "asked 10s 0"},
 		{"of an unknown name", map[string]string{scenario.PodLifeAnnotation: "lost"}, "Job", "jobs 1m0s 137"},
-		{"another time", map[string]string{exitAfter: "3s"}, "Job", "jobs 3s 137"},
-		{"another code", map[string]string{exitAfter: "3s", exitCode: "2"}, "Job", "jobs 3s 2"},
-		{"annotated only", map[string]string{exitAfter: "3s", exitCode: "1"}, "ReplicaSet", "annotated 3s 1"},
-		{"at once", map[string]string{exitAfter: "0s"}, "ReplicaSet", "annotated 1ns 0"},
-		{"no time", map[string]string{exitAfter: "soon"}, "ReplicaSet", "none"},
-		{"no code", map[string]string{exitAfter: "3s", exitCode: "many"}, "ReplicaSet", "annotated 3s 0"},
+		{"another time", map[string]string{scenario.ExitAfterAnnotation: "3s"}, "Job", "jobs 3s 137"},
+		{"another code", map[string]string{scenario.ExitAfterAnnotation: "3s", scenario.ExitCodeAnnotation: "2"}, "Job", "jobs 3s 2"},
+		{"annotated only", map[string]string{scenario.ExitAfterAnnotation: "3s", scenario.ExitCodeAnnotation: "1"}, "ReplicaSet", "annotated 3s 1"},
+		{"at once", map[string]string{scenario.ExitAfterAnnotation: "0s"}, "ReplicaSet", "annotated 1ns 0"},
+		{"no time", map[string]string{scenario.ExitAfterAnnotation: "soon"}, "ReplicaSet", "none"},
+		{"no code", map[string]string{scenario.ExitAfterAnnotation: "3s", scenario.ExitCodeAnnotation: "many"}, "ReplicaSet", "annotated 3s 0"},
 	} {
 		pod := podNamed("p", ownedBy(test.owner))
 		pod.Annotations = test.annotations

@@ -13,9 +13,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// exitAfter is the annotation that makes a pod's containers end by themselves on simulated nodes.
-const exitAfter = "stormglass.dev/exit-after"
-
 // kindOf returns the internal kind for the name of a workload's kind, such as scenario.Deployment.
 func kindOf(workload string) kind {
 	return map[string]kind{
@@ -63,7 +60,7 @@ func (w *Workload) object(a scenario.Action, revision string) (runtime.Object, e
 
 func jobSpec(a scenario.Action, pod corev1.PodTemplateSpec) batchv1.JobSpec {
 	replicas := int32(a.Replicas)
-	pod.Annotations[exitAfter] = a.RunFor.D().String()
+	pod.Annotations[scenario.ExitAfterAnnotation] = a.RunFor.D().String()
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	spec := batchv1.JobSpec{Parallelism: &replicas, Completions: &replicas, Template: pod}
 	if a.BackoffLimit > 0 {

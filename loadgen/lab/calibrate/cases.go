@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // podCase is a kind of pod whose lifecycle is compared between a real and a simulated node.
@@ -34,7 +35,7 @@ const gate = "stormglass.dev/calibrated"
 func ends(p *corev1.Pod, code string) {
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	p.Spec.Containers[0].Args = []string{"--after", "3s", "--code", code}
-	p.Annotations = map[string]string{"stormglass.dev/exit-after": "3s", "stormglass.dev/exit-code": code}
+	p.Annotations = map[string]string{scenario.ExitAfterAnnotation: "3s", scenario.ExitCodeAnnotation: code}
 }
 
 func phase(want corev1.PodPhase) func(*corev1.Pod) bool {
