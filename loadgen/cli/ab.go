@@ -123,7 +123,7 @@ Exit codes:
 	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as regressed or improved")
 	percentVar(flags, &o.Plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
 	percentVar(flags, &o.Plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
-	flags.IntVar(&o.Plan.Figures, "max-metrics", o.Plan.Figures, "maximum `number` of deciding metrics without --metric, each tested at --alpha; more metrics in --metric share --alpha by Holm's method")
+	flags.IntVar(&o.Plan.Figures, "max-metrics", o.Plan.Figures, "maximum `number` of metrics that decide by default, each tested at --alpha; if --metric names more, they share --alpha (Holm's method)")
 	percentVar(flags, &o.Plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --metric names them")
 	commandline.OldName(cmd, "figure", "metric")
 	commandline.OldName(cmd, "most-figures", "max-metrics")

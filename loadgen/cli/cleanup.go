@@ -26,12 +26,12 @@ func newCleanup() *cobra.Command {
 		Short: "Remove objects that runs left in your cluster",
 		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
 simulated nodes and their Leases, certificate requests and RBAC objects. The command
-finds them by their labels, and removes nothing else. It skips a run that still renews
+finds them by their labels. It skips a run that still renews
 its lock, unless --run or DIR names the run.
 
 With DIR, the directory of a run, only the objects of this run are removed. DIR lists
-its nodes and cluster-scoped objects, so the command finds them even without their
-labels.
+its nodes and cluster-scoped objects, so the command finds these objects even without
+their labels.
 
 A run stores a deadline in the cluster and extends it until the run ends. With
 --expired, the command removes only the objects of runs whose deadline has passed.

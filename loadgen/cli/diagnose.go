@@ -35,11 +35,11 @@ time (--period). It compares the metrics with fixed bounds and with the comparis
 period (--comparison-period), a time without the problem. A failed gate of a run is
 also a symptom. The command does not use the run's record of injected faults.
 
-For a recorded run, the comparison period is the first quarter of its phases, at most
-a minute, and the rest is diagnosed. With --prometheus, the last two minutes are
-diagnosed, and the comparison period is the hour before. --comparison-period and
---period change these times. Their value is the name of a phase of the run, or FROM,TO
-in one of these forms:
+For a recorded run, the comparison period is the first quarter of the time of its
+phases, at most a minute, and the rest is diagnosed. With --prometheus, the last two
+minutes are diagnosed, and the comparison period is the hour before. --comparison-period
+and --period change these times. Their value is the name of a phase of the run, or
+FROM,TO in one of these forms:
 
   0s,30s                                      time since the first scrape
   14:00:00,14:05:00                           time of day in UTC

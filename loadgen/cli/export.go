@@ -24,8 +24,8 @@ func newExport() *cobra.Command {
 
   openmetrics   text with timestamps, to standard output or to --out FILE, for
                 promtool tsdb create-blocks-from openmetrics and other readers
-  blocks        Prometheus TSDB blocks, aligned to two hours, in the directory --out: the
-                data directory of a Prometheus, Thanos or Mimir
+  blocks        Prometheus TSDB blocks, aligned to two hours, in the directory --out: for
+                a Prometheus data directory, or for an upload to Thanos or Mimir
   remote-write  samples sent to the receiver at --remote-write URL. A Prometheus accepts
                 old samples only within its storage.tsdb.out_of_order_time_window
 

@@ -42,8 +42,8 @@ than its "for"), silent, or no data. Without a file of gates, no alert may fire 
 phase. With one, only alerts that a gate names affect the exit code.
 
 --map job=apiserver:kube-apiserver replaces a label value in the rules. An empty new
-value selects series without the label. A job that was not scraped is mapped
-automatically, with a note, if only one other job has its metrics.
+value selects series without the label. If a rule selects a job that was not scraped,
+and exactly one other job has the metric, the command uses that job and says so.
 
 A gate or rule without data does not pass. For example, its metric was not recorded,
 or the phase ended before the first evaluation. The result is NO DATA, or TOO SHORT if

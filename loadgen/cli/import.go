@@ -25,7 +25,8 @@ func newImport() *cobra.Command {
 		Short: "Convert another tool's configuration to a scenario",
 		Long: `Convert a configuration of kube-burner, ClusterLoader2 or KWOK to a scenario. The
 scenario is written to standard output with its templates inline, or with --out
-NAME.yaml to a file, with its templates in NAME-templates.
+NAME.yaml to a file, with its templates in NAME-templates. The subcommands have the
+flags.
 
 The result is a valid scenario. A comment NOT CARRIED OVER replaces each part that
 could not be converted, and standard error lists these parts. A table then compares the

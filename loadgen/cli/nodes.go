@@ -44,7 +44,7 @@ the nodeSelector and the toleration that your pods need. On a control plane that
 Values of --fidelity:
   kubelet      every request that a kubelet sends, over one connection per node
   lean         only requests that change something, and watches
-  shared       as lean, but with watches that all nodes share
+  shared       like lean, but with watches that all nodes share
 
 Values of --identity:
   certificate  a client certificate that the cluster signs, as for a kubelet

@@ -78,7 +78,7 @@ directory:
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` of the server; port 0 means a free port")
 	addPublicFlag(flags, &o.Public)
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between two scrapes of a component")
-	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "minimum `time` that samples are kept")
+	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "while the command runs, keep samples at least this `time`")
 	receiver.add(flags)
 	output = commandline.AddOutput(cmd)
 	return cmd
@@ -143,7 +143,7 @@ func addObserveFlags(flags *pflag.FlagSet, o *run.Options) {
 }
 
 func addPublicFlag(flags *pflag.FlagSet, public *bool) {
-	flags.BoolVar(public, "observe-public", false, "let other machines connect to the server, which has no password")
+	flags.BoolVar(public, "observe-public", false, "let other machines connect to the server, which has no password: anyone who can reach the address can read the metrics")
 }
 
 type prometheusFlags struct{ config promimport.Config }

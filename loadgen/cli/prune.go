@@ -28,12 +28,13 @@ func newPrune() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune FOLDER...",
 		Short: "Remove old runs from folders, or reduce them to their results",
-		Long: `Remove runs from folders such as runs. At least one criterion is required. If you set
+		Long: `Remove runs from folders such as ./runs. At least one criterion is required. If you set
 several criteria, the command removes only runs that meet all of them, the oldest
 first. It does not ask.
 
 A comparison or a search with all its runs counts as one run. Its verdict is its exit
-code: 0 is pass, 1 is fail, other codes are "no data".
+code: 0 is pass, 1 is fail, other codes are "no data". A run is "not judged" if it was
+killed before it could write its result.
 
 The command leaves these entries alone, and lists them: active runs, baselines,
 damaged runs, runs with files that a run does not write, runs with objects in your
@@ -78,7 +79,7 @@ interrupted, the next 'loadgen prune' removes the rest.`,
 	}
 	flags := cmd.Flags()
 	flags.Var((*age)(&c.OlderThan), "older-than", "select runs that started longer ago than this `time`, for example 30d, 2w or 12h")
-	flags.IntVar(&c.Keep, "keep", 0, "keep the newest `number` of selected runs of each scenario in each folder")
+	flags.IntVar(&c.Keep, "keep", 0, "of the runs that meet the other criteria, keep the newest `number` for each scenario and folder")
 	flags.Var((*byteSize)(&c.MaxSize), "max-size", "remove runs until the runs of each folder take at most this `size`, for example 20GB")
 	flags.StringSliceVar(&c.Verdicts, "verdict", nil, "select runs with one of these `verdicts`: "+strings.Join(prune.Verdicts(), ", "))
 	flags.StringArrayVar((*[]string)(&labels), "label", nil, "select runs with the label `NAME=VALUE` (repeatable: all labels)")

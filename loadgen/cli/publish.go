@@ -24,13 +24,13 @@ func newPublish() *cobra.Command {
 		Short: "Write web pages about recorded runs as files, for example for CI artifacts",
 		Long: `Write the pages of 'loadgen serve' as files that need no server: the list of all runs,
 the trends of their metrics, the report of each run and, for two to six runs of one
-scenario, the runs over each other. Each DIR is the directory of a run, or a folder that
-contains such directories. Open index.html in the new directory.
+scenario, a page that overlays them in the same charts. Each DIR is the directory of a
+run, or a folder that contains such directories. Open index.html in the new directory.
 
---summary appends the latest run of each scenario as Markdown: its verdict, gates and
-causes. With --baseline, the summary also compares each value of the run with the mean
-and the range of the baseline's runs, and lists what else changed. The exit code does
-not depend on verdicts.`,
+--summary appends the latest run of each scenario as Markdown: its verdict, its gates
+and the diagnosed causes of a failure. With --baseline, the summary also compares each
+value of the run with the mean and the range of the baseline's runs, and lists what else
+changed. The exit code does not depend on verdicts.`,
 		Example: `  loadgen publish runs --out site
   loadgen publish runs/ci --out site --baseline baselines/main --summary "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.MinimumNArgs(1),

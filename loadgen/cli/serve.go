@@ -25,11 +25,15 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve DIR...",
 		Short: "Show recorded runs in a browser, and serve their metrics to Grafana",
-		Long: `Serve web pages about recorded runs until Ctrl-C: a list of all runs, comparisons and
-capacity searches with filters and search, the trends of their metrics, two to six runs
-over each other, and the report of each run. Each DIR is the directory of a run, or a
-folder that contains such directories. The list shows new and active runs as they
-change.
+		Long: `Serve web pages about recorded runs until Ctrl-C:
+
+  - a list of all runs, comparisons and capacity searches, with filters and a search
+  - the trends of their metrics
+  - two to six runs overlaid in the same charts
+  - the report of each run
+
+Each DIR is the directory of a run, or a folder that contains such directories. The
+list shows new and active runs as they change.
 
 The same address serves the recorded metrics of at most 50 runs, and the results of the
 built-in rules (recording rules and ALERTS), over the Prometheus query API. Use it as a
@@ -39,7 +43,7 @@ times in Grafana. With promtool, set --time. A query without a time is evaluated
 end of the latest run.
 
 The server only reads. It listens only on this machine, unless you set
---observe-public; then its address contains a token that each request needs.`,
+--observe-public. Its address then contains a token that each request needs.`,
 		Example: `  loadgen serve runs
   loadgen serve runs/before runs/after --listen 127.0.0.1:9090
   promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,

@@ -27,8 +27,9 @@ func newTrace() *cobra.Command {
 		Long: `Show the distributed traces that a run with --trace kept: for each load, verb,
 resource and phase the slowest requests, a random sample, and failed requests.
 
-Without ID, the command lists the 40 slowest traces and the lives of pods. With --phase,
---load, --client or --failed, it lists all traces that match.
+Without ID, the command lists the 40 slowest traces and, for pods, the writes from their
+creation to Ready. With --phase, --load, --client or --failed, it lists all traces that
+match.
 
 With ID, or its first characters, it shows the trace as a waterfall: one line for each
 span (an operation of loadgen, an API server or etcd), from its start to its end.
@@ -107,7 +108,7 @@ trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
 	flags := cmd.Flags()
 	flags.StringVar(&only.phase, "phase", "", "select the traces of this `phase`")
 	flags.StringVar(&only.load, "load", "", "select the traces of this `load`")
-	flags.StringVar(&only.client, "client", "", "select the traces of this other `client`, such as kube-scheduler")
+	flags.StringVar(&only.client, "client", "", "select the traces of this `client` other than the loads, such as kube-scheduler")
 	flags.BoolVar(&only.failed, "failed", false, "select the traces of failed requests")
 	flags.StringVar(&export, "export", "", "write the traces in this `format`: otlp or jaeger")
 	output = commandline.AddOutput(cmd)

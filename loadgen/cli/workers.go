@@ -49,7 +49,7 @@ func addJobFlags(flags *pflag.FlagSet, o *job.Options) {
 	flags.StringVar(&o.Image, "image", "", "`name` of a container image whose entry point is loadgen")
 	flags.StringVar(&o.Namespace, "workers-namespace", "", "existing `namespace` for the Job (default: a new namespace)")
 	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace with the registry's credentials")
-	flags.StringVar(&o.Resources, "workers-resources", job.DefaultResources, "CPU and memory `amounts` for each pod of the Job")
+	flags.StringVar(&o.Resources, "workers-resources", job.DefaultResources, "CPU and memory requests (`amounts`) of each pod of the Job; the memory is also the pod's limit")
 	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints` that the pods tolerate, as KEY=VALUE:EFFECT,KEY:EFFECT,KEY")
 	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "node `labels` that the pods require, as KEY=VALUE,KEY=VALUE")
 }
