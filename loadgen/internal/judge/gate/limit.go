@@ -60,9 +60,9 @@ func Limits() []Limit {
 	recent, total := func(c Client) samples.Counts { return c.Recent() }, func(c Client) samples.Counts { return c.Total() }
 	throttled, errors := func(c samples.Counts) int64 { return c.Throttled }, func(c samples.Counts) int64 { return c.Errors }
 	return []Limit{
-		{Name: "latency", What: "p99 from the intended start, without the generator's own delay. An unanswered request counts as slow when it exceeds the bound", Unit: scenario.Seconds, Client: true, client: clientLatency},
+		{Name: "latency", What: "p99 from the intended start, minus the delay that the generator caused. An unanswered request counts as slow when it exceeds the bound", Unit: scenario.Seconds, Client: true, client: clientLatency},
 		{Name: "throttled", What: "fraction of requests answered with 429", Unit: scenario.Ratio, Client: true, client: share(throttled, recent, minRecent)},
-		{Name: "errors", What: "fraction of requests answered with 5xx, lost, or not answered in time", Unit: scenario.Ratio, Client: true, client: share(errors, recent, minRecent)},
+		{Name: "errors", What: "fraction of requests with a 5xx answer, a broken connection, or no answer in time", Unit: scenario.Ratio, Client: true, client: share(errors, recent, minRecent)},
 		{Name: "error-budget", What: "the same fraction as `errors`, of all requests since the first phase began (at least 100 requests)", Unit: scenario.Ratio, Client: true, client: share(errors, total, minBudget)},
 		{Name: "apiserver-latency", What: "p99 of all clients' requests at the slowest API server, without WATCH, CONNECT and streams to pods", Unit: scenario.Seconds,
 			expr: `max(histogram_quantile(0.99, sum by (instance, le) (rate(apiserver_request_duration_seconds_bucket{verb!~"WATCH|CONNECT",subresource!~"log|exec|attach|portforward|proxy"}[$range]))))`},
