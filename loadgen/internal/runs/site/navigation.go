@@ -22,7 +22,7 @@ func (l links) navigation(groups []group) []document.Link {
 		nav = append(nav, document.Link{Text: "Trends", To: l.trends(groups[0].scenario, groups[0].variant)})
 	}
 	if l.compare != "" {
-		nav = append(nav, document.Link{Text: "Runs over each other", To: l.compare})
+		nav = append(nav, document.Link{Text: "Overlaid runs", To: l.compare})
 	}
 	return nav
 }
