@@ -37,14 +37,14 @@ func TestDoc(t *testing.T) {
 
 const docHead = `# Alerts
 
-Prometheus rules for a production cluster or a run: load [alerts/](../../alerts) into any Prometheus
+Prometheus rules for a production cluster or a run. Load [alerts/](../../alerts) into any Prometheus
 ([how](../how-to/grafana-prometheus.md)). To read an alert's [runbook](runbooks.md) and expression:
 
     loadgen alerts -o json | jq -r '.[] | select(.alert == "EtcdNoLeader") | .runbook, .expr'
 
 ## Requirements
 
-- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, during a run, loadgen. If your jobs have other names,
+- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, if they exist, cloud-controller-manager and loadgen. If your jobs have other names,
   [render](../how-to/grafana-prometheus.md#another-prometheus) the rules. Alerts keep the label ` + "`cluster`" + `, except alerts on absent series, which have no labels.
 - A scrape interval of at most 30 s, because the shortest range is 2 minutes.
 - The [metrics](#metrics) below. MetricsMissing fires if a component answers without them.
@@ -69,8 +69,7 @@ const docRules = `
   appears with this event. Descriptors are compared with the limit of the last hour, because a process without a free descriptor
   cannot read its limit.
 - **Tests.** [alerts/tests](../../alerts/tests) has two cases for each alert, one that fires and one that does not: ` + "`go test ./alerts`" + ` or
-  ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) reports no problems. Metrics, labels and bucket boundaries are
-  compared with the components' source.
+  ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) reports no problems.
 - **Cost.** Evaluating all rules every 15 s over a recorded hour of 5,000 nodes took 6.3 s of CPU, 0.2% of a core.
 `
 
