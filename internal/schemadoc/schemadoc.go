@@ -4,6 +4,7 @@ package schemadoc
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -126,7 +128,7 @@ func (p *Page) table(name string) {
 	if first, _, _ := strings.Cut(lead, " "); lead != "" && !strings.Contains(strings.TrimRight(first, ".:"), ".") { // keep the case of a file name
 		lead = strings.ToUpper(lead[:1]) + lead[1:]
 	}
-	fmt.Fprintf(&p.out, "\n## %s\n\n%s\n\n", name, lead)
+	fmt.Fprintf(&p.out, "\n## %s\n\n%s\n\n", name, p.linked(lead))
 	rows := rows{again: map[string][]string{}}
 	p.rows(name, name, &rows)
 	rows.endLine(&p.out)
@@ -199,7 +201,7 @@ func (p *Page) rows(name, owner string, rows *rows) {
 		switch {
 		case meaning != "":
 			rows.endLine(&p.out)
-			fmt.Fprintf(&p.out, "- %s%s: %s\n", label, p.inBrackets(text), meaning)
+			fmt.Fprintf(&p.out, "- %s%s: %s\n", label, p.inBrackets(text), p.linked(meaning))
 		case p.Documented:
 			p.errs = append(p.errs, fmt.Errorf("%s.%s has no comment that explains it", name, f.Names[0].Name))
 		default:
@@ -227,6 +229,23 @@ func (p *Page) inBrackets(text string) string {
 		return ""
 	}
 	return " (" + text + ")"
+}
+
+// docsPath matches the path of a page in a comment, such as docs/reference/faults.md#the-kinds.
+var docsPath = regexp.MustCompile(`\bdocs/([a-z/-]+)\.md(#[a-z-]+)?`)
+
+// linked replaces the paths of pages in a comment with links that are relative to the page.
+func (p *Page) linked(text string) string {
+	_, page, _ := strings.Cut(filepath.ToSlash(p.File), "docs/")
+	return docsPath.ReplaceAllStringFunc(text, func(path string) string {
+		m := docsPath.FindStringSubmatch(path)
+		to, err := filepath.Rel(filepath.Dir(page), m[1]+".md")
+		if err != nil {
+			p.errs = append(p.errs, err)
+		}
+		name := cmp.Or(strings.TrimPrefix(m[2], "#"), filepath.Base(m[1]))
+		return fmt.Sprintf("[%s](%s%s)", strings.ReplaceAll(name, "-", " "), filepath.ToSlash(to), m[2])
+	})
 }
 
 // withoutName removes the field's name from the beginning of a comment, together with a verb that means "is", because the page
