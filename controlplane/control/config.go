@@ -10,7 +10,8 @@ import (
 )
 
 // Config configures a bundled control plane (field `controlPlane` of a scenario). By default it has one process each of
-// etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults.
+// etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults, except a few settings
+// that each report lists.
 type Config struct {
 	// Version: Kubernetes version, "1.37" (default), "1.36" or "1.35"; it also selects the etcd version
 	// (docs/reference/versions.md)
@@ -55,8 +56,8 @@ type Flags map[string]string
 // Etcd configures the etcd members.
 type Etcd struct {
 	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"` // 1 (default), 3, 5 or 7; even numbers cause a warning
-	// Topology: disk that the fault diskContention uses: etcd's ("stacked", the default) or another file system
-	// ("external")
+	// Topology: where the fault diskContention writes: "stacked" (on the file system of etcd's data; default) or
+	// "external" (on another file system); it does not move etcd
 	Topology string `yaml:"topology,omitempty" json:"topology,omitempty"`
 	Flags    Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }

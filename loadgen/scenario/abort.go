@@ -11,12 +11,12 @@ import (
 
 // Abort is a condition that ends a run early.
 type Abort struct {
-	// Limit: limit in docs/reference/fuse.md, such as throttled; the condition holds while the limit's value is above
+	// Limit: a limit (docs/reference/fuse.md), such as throttled; the condition holds while the limit's value is above
 	// `max`. Set one of `limit`, `gate`, `alert` and `expr`
 	Limit string `yaml:"limit,omitempty"`
 	// Gate: name of a gate; the condition holds while the phase's data so far break its bound
 	Gate string `yaml:"gate,omitempty"`
-	// Alert: alert in docs/reference/alerts.md; the condition holds while it fires
+	// Alert: an alert (docs/reference/alerts.md); the condition holds while it fires
 	Alert string `yaml:"alert,omitempty"`
 	// Expr: as in a gate; $window is the time since the phase's start
 	Expr string   `yaml:"expr,omitempty"`

@@ -11,7 +11,7 @@ type Batch struct {
 	Templates []Template `yaml:"templates,omitempty"` // rendered in this order
 	// Iterations: how often all templates are rendered; {{.Iteration}} counts from 0; default: one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: first iteration to create; objects have the same numbers, names and namespaces as without it
+	// FromIteration: first iteration to create; earlier iterations are skipped, not renumbered
 	FromIteration int `yaml:"fromIteration,omitempty"`
 	ToIteration   int `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
 	// Namespaces: number of namespaces that share the iterations evenly; default 1, the run's namespace, or all of

@@ -32,7 +32,7 @@ func TestScenarioDoc(t *testing.T) {
 // a separate page.
 func faultKinds() []byte {
 	var b bytes.Buffer
-	b.WriteString("\n## Kinds of fault\n\nRequired fields are bold. [Faults](faults.md#the-kinds) describes the kinds that have no description here.\n\n")
+	b.WriteString("\n## Kinds of fault\n\nRequired fields are bold. All kinds also take `after`. Kinds before `nodeFailure` also take `repeat` and `every`, except `upgrade` and `downgrade`. `component: X` is short for `components: [X]`. [Faults](faults.md#the-kinds) describes the kinds that have no description here.\n\n")
 	for _, k := range control.FaultTable() {
 		var fields []string
 		for _, name := range k.Takes {

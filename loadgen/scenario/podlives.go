@@ -27,8 +27,8 @@ type PodLife struct {
 	// Share: fraction of the matching pods, such as 5%; the seed determines which; default: all pods that no earlier
 	// entry selected
 	Share *Bound `yaml:"share,omitempty"`
-	// Container: container that all fields except `init` and `evict` describe; default: all containers except init
-	// containers and sidecars
+	// Container: name of the container to which the fields apply, except `init` and `evict`; default: all containers except
+	// init containers and sidecars
 	Container string `yaml:"container,omitempty"`
 	// Init: how each init container runs, one after another; default: they succeed immediately
 	Init ContainerRun `yaml:"init,omitempty"`

@@ -26,7 +26,7 @@ type NodePool struct {
 	Resources map[string]string `yaml:"resources,omitempty"`                    // extended resources and huge pages, such as {example.com/fpga: 4}
 	// Labels: also labels that a kubelet may not set, such as node-role.kubernetes.io/infra
 	Labels map[string]string `yaml:"labels,omitempty"`
-	// Taints: of the workloads of deploy actions, only DaemonSets tolerate them
+	// Taints: pods of deploy actions do not tolerate them, except those of DaemonSets
 	Taints []NodeTaint `yaml:"taints,omitempty"`
 	Zones  []string    `yaml:"zones,omitempty"` // names; default: as nodes.zones
 	// Images: images that need no pull, named as in pods

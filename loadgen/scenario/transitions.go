@@ -24,9 +24,10 @@ type Transition struct {
 	Selector  string `yaml:"selector,omitempty"`  // such as "app=web"
 	// From: state in which the time begins; default "created", when the watch first sees the object
 	From string `yaml:"from,omitempty"`
-	// To: state in which the time ends: "scheduled", "initialized", "containersReady" or "ready" of pods, "complete" of
-	// Jobs, "bound" of PersistentVolumeClaims, "endpoints" of Services, "available" of Deployments; "deleting" or
-	// "deleted" of any resource; or "condition=TYPE", "jsonpath=PATH=VALUE", "cel=EXPR"
+	// To: state in which the time ends: "scheduled", "initialized", "containersReady" or "ready" of pods, "ready" of
+	// Nodes, "established" of CustomResourceDefinitions, "complete" of Jobs, "bound" of PersistentVolumeClaims,
+	// "endpoints" of Services, "available" of Deployments; "deleting" or "deleted" of any resource; or "condition=TYPE",
+	// "jsonpath=PATH=VALUE", "cel=EXPR"
 	To string `yaml:"to,omitempty"`
 }
 

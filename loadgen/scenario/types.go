@@ -29,7 +29,8 @@ type Scenario struct {
 	Nodes        Nodes          `yaml:"nodes,omitempty"`         // simulated nodes
 	Record       Record         `yaml:"record,omitempty"`        // how to record metrics
 	Tracing      Tracing        `yaml:"tracing,omitempty"`       // which requests to trace
-	// Setup: "create" actions before loads create objects; ends when the API server serves the new custom resources
+	// Setup: "create" actions, run before other objects are created; the run continues when the API server serves the new
+	// custom resources
 	Setup []Action `yaml:"setup,omitempty"`
 	// Objects: created from templates between `setup` and the first phase, custom resource definitions first
 	Objects []Batch `yaml:"objects,omitempty"`
@@ -50,7 +51,7 @@ type Scenario struct {
 	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics that a fault should move
 	AbortOn     []Abort   `yaml:"abortOn,omitempty"`  // conditions that end the run early
 	Variants    []Variant `yaml:"variants,omitempty"` // versions of the scenario with some fields changed
-	Compare     []Figure  `yaml:"compare,omitempty"`  // for the table that compares variants
+	Compare     []Figure  `yaml:"compare,omitempty"`  // metrics for the table of variants and for `loadgen ab`
 	Capacity    *Capacity `yaml:"capacity,omitempty"` // search range of `loadgen capacity`
 	Variant     string    `yaml:"variant,omitempty"`  // only a run writes this field
 
@@ -87,7 +88,7 @@ type Phase struct {
 	Name  string   `yaml:"name"`                        // unique
 	For   Duration `yaml:"for,omitempty" zero:"no end"` // fixed length
 	Until Until    `yaml:"until,omitempty"`             // condition that ends the phase
-	// Within: maximum time to wait for `until`, required with it; then the run ends
+	// Within: maximum time to wait for `until`, required with it; then the run skips the remaining phases
 	Within Duration `yaml:"within,omitempty" zero:"no bound"`
 	// Of: with `until: podsReady`, the workloads to wait for; default all
 	Of      []string `yaml:"of,omitempty" zero:"all workloads; leave it out to use the default"`
@@ -96,9 +97,9 @@ type Phase struct {
 	Load    []Load   `yaml:"load,omitempty"`    // loads that run for the whole phase
 	// Profiles: kept with the run
 	Profiles []Profile `yaml:"profiles,omitempty"`
-	// Before: commands that run in order before the start of the phase is recorded
+	// Before: commands that run in order before the phase starts
 	Before []Hook `yaml:"before,omitempty"`
-	After  []Hook `yaml:"after,omitempty"` // commands that run after the end of the phase is recorded
+	After  []Hook `yaml:"after,omitempty"` // commands that run after the phase has ended
 }
 
 // Action changes workloads or other objects, by default at the start of a phase.
@@ -195,7 +196,7 @@ type Gate struct {
 	Objective string `yaml:"objective,omitempty"` // name of a built-in objective; set one of `objective`, `expr` and `alert`
 	// Expr: PromQL with one result (docs/reference/objectives.md)
 	Expr string `yaml:"expr,omitempty"`
-	// Alert: an alert of docs/reference/alerts.md, or of the rules in `loadgen gate --rules`
+	// Alert: a built-in alert (docs/reference/alerts.md), or an alert of the rules in `loadgen gate --rules`
 	Alert string `yaml:"alert,omitempty"`
 	// Fires: true: `alert` must fire in one of the phases; false: it must not fire
 	Fires *bool  `yaml:"fires,omitempty"`
@@ -241,7 +242,7 @@ type Nodes struct {
 	Pods   int    `yaml:"pods,omitempty" zero:"110"` // maximum on each node, default 110
 	// Devices: devices on each node that pods can claim (ResourceSlices of driver gpu.stormglass.dev)
 	Devices int `yaml:"devices,omitempty"`
-	// ObjectSize: of each Node object in protobuf, without managedFields, such as 15KiB; images in its status pad it
+	// ObjectSize: of each Node object in protobuf, without managedFields, such as 15KiB; the status lists images to reach this size
 	ObjectSize Bytes      `yaml:"objectSize,omitempty" zero:"no images"`
 	Pools      []NodePool `yaml:"pools,omitempty" was:"shapes"` // groups of nodes that differ
 	// LeaseRenew: interval of lease renewals, default 10s; must be less than node-monitor-grace-period (50s)

@@ -8,9 +8,9 @@ import (
 
 // Fault breaks components of a bundled control plane, or simulated nodes.
 type Fault struct {
-	Kind string `yaml:"kind"` // kind of fault (docs/reference/faults.md)
-	// Component: name, kind or role of the component (docs/reference/faults.md); default for slowFsync: all etcd
-	// members
+	Kind string `yaml:"kind"` // kind of fault (docs/reference/faults.md#the-kinds)
+	// Component: name, kind or role of the component, as a short form of `components` (docs/reference/faults.md#components);
+	// default for slowFsync: all etcd members
 	Component  string   `yaml:"component,omitempty"`
 	Components []string `yaml:"components,omitempty"` // several components
 	// Peers: components at the other ends of a networkDelay's or partition's connections; default all
@@ -18,7 +18,7 @@ type Fault struct {
 	After Duration `yaml:"after,omitempty"` // time from the phase's start to the fault's start
 	// For: length of the fault; default: to the end of the phase
 	For Duration `yaml:"for,omitempty" zero:"until the end of the phase"`
-	// Repeat: how often the fault begins, at intervals of `every`; default 1
+	// Repeat: number of times that the fault occurs, at intervals of `every`; default 1
 	Repeat int      `yaml:"repeat,omitempty" zero:"1"`
 	Every  Duration `yaml:"every,omitempty"` // time from one start to the next
 

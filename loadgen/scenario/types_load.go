@@ -57,8 +57,8 @@ type Load struct {
 	Start string      `yaml:"start,omitempty"`
 	Slow  SlowWatches `yaml:"slow,omitempty"` // makes some watches read slowly
 
-	// Watches: for changes, the load of kind watches whose objects this load writes and whose watches must deliver each
-	// write
+	// Watches: for changes, the name of a load of kind watches. This load writes its objects, and its watches must deliver
+	// each write
 	Watches string `yaml:"watches,omitempty"`
 
 	// Clients: clients of a history, each with at most one operation in flight; default 5
@@ -70,7 +70,7 @@ type Load struct {
 	Templates []Template `yaml:"templates,omitempty"`
 	// Iterations: how often all templates are rendered; {{.Iteration}} counts from 0; default: one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: first iteration to create; objects have the same numbers, names and namespaces as without it
+	// FromIteration: first iteration to create; earlier iterations are skipped, not renumbered
 	FromIteration int `yaml:"fromIteration,omitempty"`
 	ToIteration   int `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
 	// NamespaceGroup: use the namespaces of this group
