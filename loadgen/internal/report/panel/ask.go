@@ -55,6 +55,7 @@ type answer struct {
 	dashboard dashboards.Dashboard
 	panel     dashboards.Panel
 	query     dashboards.Query
+	ranges    []time.Duration // ranges of the rates in the query
 	series    []chart.Series
 	err       error
 }
@@ -104,6 +105,7 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 			if err != nil {
 				return err
 			}
+			a.ranges = ranges(expr)
 			start := span.Start
 			if a.panel.Kind == "table" { // a table shows only the last values
 				start = span.End
@@ -118,6 +120,24 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 		return nil, fmt.Errorf("ask the panels' queries: %w", err)
 	}
 	return all, nil
+}
+
+// ranges returns the ranges of the rates in expr.
+func ranges(expr string) []time.Duration {
+	parsed, err := archive.NewParser().ParseExpr(expr)
+	if err != nil {
+		return nil // the query reports the error
+	}
+	var all []time.Duration
+	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+		if c, ok := n.(*parser.Call); ok && (c.Func.Name == "rate" || c.Func.Name == "increase") {
+			if m, ok := c.Args[0].(*parser.MatrixSelector); ok && !slices.Contains(all, m.Range) {
+				all = append(all, m.Range)
+			}
+		}
+		return nil
+	})
+	return all
 }
 
 // ranked evaluates expr. If expr is a topk or bottomk, ranked sorts equal values by their labels. Prometheus instead

@@ -31,6 +31,8 @@ type picture struct {
 	States []state
 	Cells  []cells // the cells of a heatmap, from pale to strong
 	Note   string
+	// Covers is the time that each value of a chart covers, such as "8 s". It is empty if not all values are rates.
+	Covers string
 }
 
 // line is one drawn series. Its Colour is an index in the palette.
@@ -101,8 +103,25 @@ func (a artist) draw(answers []answer) picture {
 		out.timeline(lines)
 	default:
 		out.chart(lines)
+		out.Covers = covers(answers)
 	}
 	return out
+}
+
+// covers returns the ranges of the rates in the queries of a panel, or "" if a query has none.
+func covers(answers []answer) string {
+	var all []string
+	for _, a := range answers {
+		if len(a.ranges) == 0 {
+			return ""
+		}
+		for _, r := range a.ranges {
+			if text := chart.Grafana("s", r.Seconds()); !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return strings.Join(all, " or ")
 }
 
 // nothing returns the text for a panel without data: the error of a query, or the documented reason for missing data.
@@ -111,6 +130,9 @@ func nothing(answers []answer) string {
 		if a.err != nil {
 			return "The query failed: " + terminal.Clean(a.err.Error()) + "."
 		}
+	}
+	if r := answers[0].query.Reason; r != nil && r.Report != "" {
+		return r.Report
 	}
 	return cmp.Or(answers[0].panel.NoData(), "Nothing was recorded.")
 }

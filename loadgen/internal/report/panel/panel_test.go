@@ -77,7 +77,7 @@ func TestPage(t *testing.T) {
 	if got := strings.Count(page, `class="pn-panel `); got != n {
 		t.Errorf("%d panels on the page, want %d", got, n)
 	}
-	for _, want := range []string{"the Grafana panels of dashboards/json", "<b>Do:</b>", `class="pn-fault"`, ">etcd-2<", ">0:00<", ">10:00<"} {
+	for _, want := range []string{"the Grafana panels of dashboards/json", "<b>Do:</b>", `class="pn-fault"`, ">etcd-2<", ">0:00<", ">10:00<", ">each value covers 20 s<", ">each value covers 2 min<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}
