@@ -143,6 +143,8 @@ func Grafana(unit string, v float64) string {
 		return three(100*v) + "%"
 	case "bytes":
 		return grafanaScaled(v, 1024, " B", " KiB", " MiB", " GiB", " TiB")
+	case "decbytes":
+		return grafanaScaled(v, 1000, " B", " kB", " MB", " GB", " TB")
 	case "Bps":
 		return grafanaScaled(v, 1000, " B/s", " kB/s", " MB/s", " GB/s")
 	case "reqps", "ops", "cps":

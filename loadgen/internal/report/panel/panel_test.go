@@ -104,7 +104,7 @@ func TestPageSaysWhatIsMissing(t *testing.T) {
 		want []string
 	}{
 		{"nothing recorded", nil, []string{"No metrics were recorded in this run"}},
-		{"empty", empty, []string{"A single etcd member has no peers.", "Nothing was recorded.", "No admission webhook was called."}},
+		{"empty", empty, []string{"A single etcd member has no peers.", "Nothing was recorded.", "No admission webhook was called.", "A report does not evaluate alerts."}},
 		{"fails", sourceFunc(func(string, time.Time, time.Time, time.Duration) ([]chart.Series, error) {
 			return nil, errors.New("block is corrupt")
 		}),
@@ -240,7 +240,7 @@ func TestTexts(t *testing.T) {
 		want string
 	}{
 		{"s", 0.0123, "12.3 ms"}, {"s", 90, "90 s"}, {"s", 600, "10 min"}, {"s", 0.00002, "20 µs"}, {"percentunit", 0.144, "14.4%"},
-		{"bytes", 3 << 30, "3 GiB"}, {"Bps", 1.5e6, "1.5 MB/s"}, {"reqps", 12345, "12.3 k/s"}, {"short", 0, "0"}, {"short", 2e-6, "<0.001"},
+		{"bytes", 3 << 30, "3 GiB"}, {"decbytes", 653e6, "653 MB"}, {"Bps", 1.5e6, "1.5 MB/s"}, {"reqps", 12345, "12.3 k/s"}, {"short", 0, "0"}, {"short", 2e-6, "<0.001"},
 		{"short", 1234, "1.23 k"}, {"bool_yes_no", 1, "yes"}, {"bool_on_off", 0, "off"}, {"s", math.NaN(), chart.None},
 		{"s", 0.0009999, "1 ms"}, {"s", 0.99999, "1 s"}, {"reqps", 999.99, "1 k/s"},
 	} {
