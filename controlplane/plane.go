@@ -209,8 +209,9 @@ func (p *Plane) prepare(ctx context.Context) error {
 }
 
 // Run waits until the plane ends, and stops it. The plane ends when ctx ends, when a client stops it through the
-// control socket, or when a component cannot be started again; only the last case is an error. If an etcd member is
-// dead, Run kills the other processes immediately, because an API server cannot shut down gracefully without etcd.
+// control socket, or when a component cannot be started again; only the last case is an error. If etcd has no quorum
+// because members are dead, Run kills the other processes immediately, because an API server cannot shut down gracefully
+// without etcd.
 func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -269,10 +270,11 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 func (p *Plane) Release() { p.dir.release() }
 
 // shutdownSignal returns the channel for Stop, which kills the processes when the channel is closed. It returns `now`,
-// or a closed channel if a client requested an immediate stop or an etcd member has died, because an API server cannot
-// shut down gracefully without a quorum of etcd.
+// or a closed channel if a client requested an immediate stop or etcd has no quorum because members have died. An API
+// server cannot shut down gracefully without a quorum of etcd.
 func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
-	if context.Cause(p.stopAsked) != errAskedNow && !p.components.Died(control.KindEtcd) {
+	quorum := 2*p.components.Died(control.KindEtcd) < p.config().Count(control.KindEtcd)
+	if context.Cause(p.stopAsked) != errAskedNow && quorum {
 		return now
 	}
 	over := make(chan struct{})

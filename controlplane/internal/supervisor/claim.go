@@ -46,7 +46,7 @@ func (claim *Claim) Release() {
 func (claim *Claim) Stop(now <-chan struct{}) {
 	claim.s.mu.Lock()
 	for _, c := range claim.components {
-		c.expected = true
+		c.expected, c.claimed = true, true
 	}
 	claim.s.mu.Unlock()
 	claim.s.stopInOrder(claim.components, now)

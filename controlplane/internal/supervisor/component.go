@@ -42,8 +42,9 @@ type instance struct {
 	// Supervisor.mu guards the fields below.
 	ready      bool
 	readyAfter time.Duration
-	// expected reports whether the plane has ended the process or is restarting it. claimed reports whether a fault has
-	// ended the process or has taken over its restart. Then only the fault restarts the component.
+	// expected reports whether the plane has ended the process or is restarting it. claimed reports whether a fault or a
+	// restore has ended the process or has taken over its restart. Then only the fault or the restore starts the component
+	// again.
 	expected, claimed bool
 }
 
@@ -82,13 +83,17 @@ func (s *Supervisor) Running(kind string) (all []topology.Process) {
 	return all
 }
 
-// Died reports whether a component of the given kind has ended unexpectedly and is not running again.
-func (s *Supervisor) Died(kind string) bool {
+// Died returns the number of components of the given kind that have ended unexpectedly and are not running again. It
+// does not count components that a fault or a restore has ended.
+func (s *Supervisor) Died(kind string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.components, func(c *component) bool {
-		return c.process.Kind == kind && c.child.Ended() && !c.expected
-	})
+	for _, c := range s.components {
+		if c.process.Kind == kind && c.child.Ended() && !c.claimed {
+			n++
+		}
+	}
+	return n
 }
 
 // Components returns the description of all components for cluster.json.

@@ -160,6 +160,15 @@ func (p *supervised) count(component, kind string) (n int) {
 	return n
 }
 
+// awaitBackoff waits until a component that has crashed twice in succession waits for its restart.
+func (p *supervised) awaitBackoff(component string) {
+	for line := range p.lines {
+		if strings.HasPrefix(line, component+" ") && strings.Contains(line, "; restarts in 10s, as the kubelet would restart it") {
+			return
+		}
+	}
+}
+
 var limited = control.Fault{Kind: control.FaultDescriptors, Components: []string{manager}, Limit: 20}
 
 // If the kernel kills a component for lack of memory, the supervisor starts it again, like the kubelet. This also holds
@@ -213,11 +222,7 @@ func TestExitBySignalWithoutFault(t *testing.T) {
 	}
 	for _, name := range all {
 		kill(name)
-		for line := range p.lines {
-			if strings.HasPrefix(line, name+" ") && strings.Contains(line, "; restarts in 10s, as the kubelet would restart it") {
-				break
-			}
-		}
+		p.awaitBackoff(name)
 	}
 	select {
 	case err := <-p.died:
@@ -267,6 +272,46 @@ func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 	if _, err := p.running(scheduler); err != nil {
 		t.Error(err)
 	}
+}
+
+// A component that waits for its back-off is dead. A component that a fault or a restore has ended is not, because the
+// fault or the restore starts it again.
+func TestDiedCountsComponentsInBackoff(t *testing.T) {
+	const etcd = "etcd-0"
+	p := supervise(t, lasting, lasting, etcd)
+	want := func(n int, when string) {
+		t.Helper()
+		if got := p.Died(control.KindEtcd); got != n {
+			t.Errorf("Died %s = %d, want %d", when, got, n)
+		}
+	}
+	want(0, "while etcd runs")
+	c, _, err := p.find(etcd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	c.crashes = 1 // so that the back-off is ten seconds
+	p.mu.Unlock()
+	if err := p.Signal(etcd, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitBackoff(etcd)
+	want(1, "during the back-off")
+	kill := p.breaks(t, control.Fault{Kind: control.FaultKill, Components: []string{etcd}})
+	want(0, "during a kill")
+	if _, err := p.faults.Clear(t.Context(), kill.ID); err != nil {
+		t.Fatal(err)
+	}
+	claim, err := p.Claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer claim.Release()
+	now := make(chan struct{})
+	close(now)
+	claim.Stop(now)
+	want(0, "during a restore")
 }
 
 // AwaitReady returns only when the load balancer sends an API server connections. Otherwise, a rollout would stop the
