@@ -71,9 +71,10 @@ type Webhook struct {
 	cleared  chan struct{} // closed by Clear; the webhook then allows all requests immediately
 	clearing sync.Once
 
-	mu     sync.Mutex
-	random *rand.Rand
-	gone   time.Time // time at which the registration was removed
+	mu       sync.Mutex
+	random   *rand.Rand
+	gone     time.Time // time at which the registration was removed
+	uncalled bool      // whether a probe has shown that the API server no longer calls the webhook
 }
 
 // linger is how long the server keeps running after its registration was removed. An API server that has not seen the
@@ -182,11 +183,11 @@ func (w *Webhook) Lost() bool { return w.lost }
 
 // Clear ends the effect of the webhook and removes the registration. When Clear is called, the webhook allows all
 // reviews immediately, including the reviews that wait. Clear returns when the API server no longer calls the webhook.
-// After an error, the registration may still exist, but it is harmless while the server runs; call Clear again.
+// After an error, the API server may still call the webhook, which is harmless while the server runs; call Clear again.
 func (w *Webhook) Clear(ctx context.Context) error {
 	w.clearing.Do(func() { close(w.cleared) })
 	w.mu.Lock()
-	done := !w.gone.IsZero()
+	done := w.uncalled
 	w.mu.Unlock()
 	if done {
 		return nil
@@ -200,6 +201,9 @@ func (w *Webhook) Clear(ctx context.Context) error {
 	if err := w.awaitProbe(ctx, false); err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
+	w.mu.Lock()
+	w.uncalled = true
+	w.mu.Unlock()
 	return nil
 }
 

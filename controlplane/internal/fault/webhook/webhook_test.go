@@ -35,6 +35,7 @@ type apiServer struct {
 	inForce    *admissionregistration.ValidatingWebhookConfiguration
 	probes     int    // since the last change
 	deaf       func() // if set, the server applies no change and calls this function at each probe
+	broken     bool   // whether the next probe fails
 }
 
 const registrations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -75,6 +76,10 @@ func startAPIServer(t *testing.T, late int) *apiServer {
 		if r.URL.Query().Get("dryRun") != "All" {
 			t.Error("the probe is not a dry run")
 		}
+		if s.fails() {
+			reply(w, http.StatusInternalServerError, status(500, "InternalError"))
+			return
+		}
 		if hook := s.probe(); hook != nil {
 			if code, err := ask(r.Context(), *hook.Webhooks[1].ClientConfig.URL, hook); err != nil || code != http.StatusOK {
 				t.Errorf("the call of the probe webhook returned %d, %v; want 200", code, err)
@@ -107,6 +112,15 @@ func (s *apiServer) current() *admissionregistration.ValidatingWebhookConfigurat
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.registered
+}
+
+// fails reports whether this probe fails.
+func (s *apiServer) fails() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	broken := s.broken
+	s.broken = false
+	return broken
 }
 
 // probe returns the registration that applies at this probe, or nil.
@@ -224,6 +238,32 @@ func TestCloseRemovesRegistrationAndServer(t *testing.T) {
 	}
 	if _, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err == nil {
 		t.Error("the webhook's server still responds after Close")
+	}
+}
+
+// After a failed probe, the API server may still call the webhook. The next Clear waits until it does not.
+func TestClearAfterAFailedProbeWaits(t *testing.T) {
+	api := startAPIServer(t, 2)
+	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.mu.Lock()
+	api.broken = true
+	api.mu.Unlock()
+	if err := w.Clear(t.Context()); err == nil || !strings.Contains(err.Error(), "check whether the registration n is active") {
+		t.Errorf("Clear with a failed probe = %v, want an error of the probe", err)
+	}
+	if err := w.Clear(t.Context()); err != nil {
+		t.Error(err)
+	}
+	api.mu.Lock()
+	if api.inForce != nil {
+		t.Error("the API server still calls the webhook after Clear")
+	}
+	api.mu.Unlock()
+	if err := w.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
