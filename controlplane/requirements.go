@@ -124,6 +124,7 @@ func Check(ctx context.Context, executable string, cfg control.Config) (Defaults
 }
 
 // checkRelease runs program to check the settings of the components of release r. It adds upstream defaults to defaults.
+// If the components of a kind have several releases, only the first component's release counts, as in Plan.Deviations.
 func checkRelease(ctx context.Context, program string, cfg control.Config, r control.Release, defaults Defaults) (problems []control.Problem, err error) {
 	for _, section := range cfg.FlagSections() {
 		of := []control.Release{control.Linked()}
@@ -149,7 +150,9 @@ func checkRelease(ctx context.Context, program string, cfg control.Config, r con
 		if err != nil {
 			return nil, err
 		}
-		defaults[section.Kind] = checked.Defaults
+		if len(of) == 1 || r == cfg.ReleaseOf(control.ComponentName(section.Kind, 0)) {
+			defaults[section.Kind] = checked.Defaults
+		}
 		problems = append(problems, problemsOf(section, checked)...)
 	}
 	return problems, nil

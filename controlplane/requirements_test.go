@@ -1,6 +1,9 @@
 package controlplane
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,6 +48,32 @@ func TestTooSmallMachineIsRefused(t *testing.T) {
 				t.Errorf("check = %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestDefaultsOfFirstComponent checks that the defaults come from the first component's release, because a plane lists
+// the deviations of only the first component.
+func TestDefaultsOfFirstComponent(t *testing.T) {
+	releases := control.Releases()[:2]
+	for i, first := range releases {
+		cfg := control.Config{
+			APIServer: control.APIServer{Replicas: 2, Flags: control.Flags{"min-request-timeout": "60"}},
+			Versions:  map[string]string{"kube-apiserver-0": first.Minor, "kube-apiserver-1": releases[1-i].Minor},
+		}
+		defaults := Defaults{}
+		for _, r := range cfg.ReleasesOf(control.KindAPIServer) {
+			program := filepath.Join(t.TempDir(), control.ReleaseBinary(r))
+			answer := fmt.Sprintf(`{"defaults": {"min-request-timeout": %q}}`, "default of "+r.Minor)
+			if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >/dev/null\necho '"+answer+"'\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := checkRelease(t.Context(), program, cfg, r, defaults); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := defaults[control.KindAPIServer]["min-request-timeout"], "default of "+first.Minor; got != want {
+			t.Errorf("default with kube-apiserver-0 in release %s = %q, want %q", first.Minor, got, want)
+		}
 	}
 }
 
