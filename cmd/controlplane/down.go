@@ -16,10 +16,6 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// downWithin is the time limit of `down`: longer than the longest stop of a plane, including the time to undo faults
-// (49 s).
-const downWithin = 55 * time.Second
-
 func downCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
@@ -43,7 +39,7 @@ server, then etcd. The command returns when all processes have ended.
 		case err != nil:
 			return err
 		default:
-			ctx, cancel := context.WithTimeout(cmd.Context(), downWithin)
+			ctx, cancel := context.WithTimeout(cmd.Context(), control.StopWithin)
 			defer cancel()
 			stop, begun := client.Stop, time.Now()
 			if *remove {

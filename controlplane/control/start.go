@@ -145,13 +145,17 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 // Err returns the reason why the supervisor ended, or nil if Stop ended it. Call Err only after Done is closed.
 func (s *Supervisor) Err() error { return s.err }
 
-// stopWithin and stopNowWithin are the time limits of Stop and StopNow. A graceful stop takes up to 49 s: 8 s to undo
-// faults, 5 s more for a webhook that is being registered, 35 s for the processes and 1 s for the last responses. For
-// StopNow, the supervisor kills the components without waiting.
-var stopWithin, stopNowWithin = 50 * time.Second, 10 * time.Second
+// StopWithin is the time limit of a graceful stop. The stop takes up to 49 s: 8 s to undo faults, 5 s more for a webhook
+// that is being registered, 35 s for the processes and 1 s for the last responses. The rest is a margin for a busy
+// machine.
+const StopWithin = 55 * time.Second
+
+// stopWithin and stopNowWithin are the time limits of Stop and StopNow. For StopNow, the supervisor kills the components
+// without waiting.
+var stopWithin, stopNowWithin = StopWithin, 10 * time.Second
 
 // Stop stops the plane gracefully and waits until it has ended. If ctx ends first, or the supervisor takes longer than
-// 50 s, Stop kills all processes.
+// StopWithin, Stop kills all processes.
 func (s *Supervisor) Stop(ctx context.Context) error { return s.stop(ctx, stopWithin, syscall.SIGTERM) }
 
 // StopNow is like Stop, but the supervisor kills the components, and has only 10 s for that. This is quicker, and suits

@@ -274,6 +274,17 @@ func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 	}
 }
 
+// The time limit of a graceful stop leaves a margin for a busy machine, even if all components use their grace periods.
+func TestStopFitsTimeLimit(t *testing.T) {
+	longest := 14 * time.Second // to undo faults and to send the last responses, see control.StopWithin
+	for _, kinds := range stopOrder() {
+		longest += stopGrace(kinds[0])
+	}
+	if margin := control.StopWithin - longest; margin < 5*time.Second {
+		t.Errorf("a stop may take %s, and the time limit leaves a margin of %s, want at least 5s", longest, margin)
+	}
+}
+
 // A component that waits for its back-off is dead. A component that a fault or a restore has ended is not, because the
 // fault or the restore starts it again.
 func TestDiedCountsComponentsInBackoff(t *testing.T) {
