@@ -164,7 +164,37 @@ func TestLife(t *testing.T) {
 			stdout, _, code := run(t, "status", "--dir", dir)
 			return code == 0 && strings.Contains(stdout, "restarted")
 		})
+	})
+	t.Run("without etcd, a stop kills the other processes", func(t *testing.T) {
+		etcd := func() control.ComponentStatus {
+			var status control.Status
+			if err := json.Unmarshal([]byte(ok(t, "status", "--dir", dir, "--output", "json")), &status); err != nil {
+				t.Fatal(err)
+			}
+			return status.Components[slices.IndexFunc(status.Components, func(c control.ComponentStatus) bool { return c.Kind == control.KindEtcd })]
+		}
+		for restarts := range 2 { // the second restart waits for the back-off
+			eventually(t, 30*time.Second, "etcd is running", func() bool { return etcd().Restarts == restarts })
+			if err := syscall.Kill(etcd().PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, 30*time.Second, "etcd has ended", func() bool { return etcd().Exit != "" })
+		begun := time.Now()
 		ok(t, "down", "--dir", dir)
+		if took := time.Since(begun); took > 15*time.Second {
+			t.Errorf("the stop took %s, so it waited for the API server's grace period of 15s", took)
+		}
+		var status control.Status
+		stdout, _, _ := run(t, "status", "--dir", dir, "--output", "json")
+		if err := json.Unmarshal([]byte(stdout), &status); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range status.Components {
+			if c.Kind == control.KindAPIServer && !strings.Contains(c.Exit, "SIGKILL") {
+				t.Errorf("%s ended with %q, want SIGKILL", c.Name, c.Exit)
+			}
+		}
 	})
 	third := up()
 	t.Run("it stops in order and gives its ports back to itself", func(t *testing.T) {
