@@ -16,7 +16,6 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
-	"github.com/stormglass/stormglass/controlplane/internal/fault/webhook"
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
@@ -276,8 +275,8 @@ func (h *fakeHost) Kubeconfig() string { return "admin.kubeconfig" }
 // fakeWebhook is a fake API server and its only webhook.
 type fakeWebhook struct{ host *fakeHost }
 
-func (w fakeWebhook) start(_ context.Context, o webhook.Options) (registered, error) {
-	return w, w.host.did("webhook %s on %s", o.Name, o.Resource)
+func (w fakeWebhook) start(_ context.Context, name string, f control.Fault) (registered, error) {
+	return w, w.host.did("webhook %s on %s", name, f.Resource)
 }
 
 // errNotServed makes the fake API server report that it does not serve a resource.

@@ -37,8 +37,8 @@ const (
 type webhooks interface {
 	// serves reports whether clients can create objects of a resource.
 	serves(ctx context.Context, resource string) (bool, error)
-	// start registers a webhook and returns when the webhook is active. On an error, start undoes what it can.
-	start(ctx context.Context, o webhook.Options) (registered, error)
+	// start registers the webhook of a fault and returns when the webhook is active. On an error, start undoes what it can.
+	start(ctx context.Context, name string, f control.Fault) (registered, error)
 	// remove removes a registration and reports whether the registration existed.
 	remove(ctx context.Context, name string) (bool, error)
 }
@@ -64,10 +64,7 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 		return effect{}, err
 	}
 	name := webhookName(id, f.Resource)
-	hook, err := hooks.start(ctx, webhook.Options{
-		Name: name, Resource: f.Resource, Delay: f.Delay, Jitter: f.Jitter, Fails: f.Fails, Ignore: f.Ignore,
-		TimeoutSeconds: f.TimeoutSeconds, Count: max(f.Webhooks, 1), Mutates: f.Mutates, Reinvoke: f.Reinvoke, Seed: f.Seed,
-	})
+	hook, err := hooks.start(ctx, name, f)
 	if errors.Is(err, webhook.ErrUncertain) {
 		m.running.Go(func() { m.removeLate(hooks, name) })
 	}
@@ -117,8 +114,8 @@ func newAdmin(kubeconfig string) (admin, error) {
 
 func apiServer(kubeconfig string) (webhooks, error) { return newAdmin(kubeconfig) }
 
-func (a admin) start(ctx context.Context, o webhook.Options) (registered, error) {
-	return webhook.Start(ctx, a.config, o)
+func (a admin) start(ctx context.Context, name string, f control.Fault) (registered, error) {
+	return webhook.Start(ctx, a.config, name, f)
 }
 
 func (a admin) remove(ctx context.Context, name string) (bool, error) {

@@ -55,7 +55,7 @@ func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var patch []byte
-	if w.options.Mutates {
+	if w.fault.Mutates {
 		var err error
 		if patch, err = annotate(review.Request.Object.Raw, annotation+r.PathValue("number")); err != nil {
 			http.Error(out, err.Error(), http.StatusBadRequest)
@@ -92,8 +92,8 @@ func annotate(object []byte, key string) ([]byte, error) {
 // an error.
 func (w *Webhook) fails(ctx context.Context) bool {
 	w.mu.Lock()
-	delay := w.options.Delay
-	if j := int64(w.options.Jitter); j > 0 {
+	delay := w.fault.Delay
+	if j := int64(w.fault.Jitter); j > 0 {
 		delay += time.Duration(w.random.Int64N(2*j+1) - j)
 	}
 	w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *Webhook) fails(ctx context.Context) bool {
 	case <-w.cleared:
 		return false
 	default:
-		return w.options.Fails
+		return w.fault.Fails
 	}
 }
 

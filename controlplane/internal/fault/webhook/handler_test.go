@@ -14,6 +14,8 @@ import (
 	"time"
 
 	admission "k8s.io/api/admission/v1"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 const aReview = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1"}}`
@@ -39,7 +41,7 @@ func wantAllowed(t *testing.T, out *httptest.ResponseRecorder) {
 
 func TestSlowWebhookAllowsAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWebhook(nil, Options{Delay: 3 * time.Second})
+		w := newWebhook(nil, "", control.Fault{Delay: 3 * time.Second})
 		start := time.Now()
 		wantAllowed(t, post(t.Context(), w, aReview))
 		if took := time.Since(start); took != 3*time.Second {
@@ -50,7 +52,7 @@ func TestSlowWebhookAllowsAfterDelay(t *testing.T) {
 
 func TestFailingWebhookFailsAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWebhook(nil, Options{Delay: time.Second, Fails: true})
+		w := newWebhook(nil, "", control.Fault{Delay: time.Second, Fails: true})
 		start := time.Now()
 		if out := post(t.Context(), w, aReview); out.Code != http.StatusInternalServerError || time.Since(start) != time.Second {
 			t.Errorf("response %d after %s, want 500 after 1s", out.Code, time.Since(start))
@@ -61,7 +63,7 @@ func TestFailingWebhookFailsAfterDelay(t *testing.T) {
 func TestJitterIsRepeatableAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delays := func(seed int64) (all []time.Duration) {
-			w := newWebhook(nil, Options{Delay: time.Second, Jitter: time.Second / 2, Seed: seed})
+			w := newWebhook(nil, "", control.Fault{Delay: time.Second, Jitter: time.Second / 2, Seed: seed})
 			for range 20 {
 				start := time.Now()
 				post(t.Context(), w, aReview)
@@ -88,7 +90,7 @@ func TestJitterIsRepeatableAndBounded(t *testing.T) {
 
 func TestClearEndsDelayedReviews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWebhook(nil, Options{Delay: time.Hour, Fails: true})
+		w := newWebhook(nil, "", control.Fault{Delay: time.Hour, Fails: true})
 		start := time.Now()
 		var waiting sync.WaitGroup
 		for range 3 {
@@ -106,7 +108,7 @@ func TestClearEndsDelayedReviews(t *testing.T) {
 
 func TestReviewEndsWithItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWebhook(nil, Options{Delay: time.Hour})
+		w := newWebhook(nil, "", control.Fault{Delay: time.Hour})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		start := time.Now()
@@ -119,7 +121,7 @@ func TestReviewEndsWithItsRequest(t *testing.T) {
 
 // Each mutating webhook adds its annotation once, to any object.
 func TestMutatingWebhookAddsItsAnnotation(t *testing.T) {
-	w := newWebhook(nil, Options{Mutates: true, Count: 2})
+	w := newWebhook(nil, "", control.Fault{Mutates: true, Webhooks: 2})
 	for object, want := range map[string]string{
 		`{"metadata":{}}`: `[{"op":"add","path":"/metadata/annotations","value":{"stormglass.dev/webhook-1":"reviewed"}}]`,
 		`{"metadata":{"annotations":{"stormglass.dev/webhook-0":"reviewed"}}}`: `[{"op":"add","path":"/metadata/annotations/stormglass.dev~1webhook-1","value":"reviewed"}]`,
@@ -139,7 +141,7 @@ func TestMutatingWebhookAddsItsAnnotation(t *testing.T) {
 }
 
 func TestInvalidAdmissionReviewIsRefused(t *testing.T) {
-	w := newWebhook(nil, Options{Delay: time.Hour})
+	w := newWebhook(nil, "", control.Fault{Delay: time.Hour})
 	for want, body := range map[string]string{
 		"not an AdmissionReview": "{",
 		"with a request":         `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`,

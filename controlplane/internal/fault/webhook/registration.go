@@ -25,19 +25,19 @@ const probeEvery = 10 * time.Millisecond
 // hooks returns the webhooks that are slow or fail, and a webhook that is never slow and matches only probes. The API
 // server applies all of them at the same time, so when it calls the webhook for probes, all are active.
 func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
-	o := w.options
-	resource, group, _ := strings.Cut(o.Resource, ".")
+	f := w.fault
+	resource, group, _ := strings.Cut(f.Resource, ".")
 	fail := admissionregistration.Fail
-	if o.Ignore {
+	if f.Ignore {
 		fail = admissionregistration.Ignore
 	}
 	var timeout *int32
-	if o.TimeoutSeconds > 0 {
-		timeout = new(int32(o.TimeoutSeconds))
+	if f.TimeoutSeconds > 0 {
+		timeout = new(int32(f.TimeoutSeconds))
 	}
 	hook := func(name, path, group, resource string) admissionregistration.ValidatingWebhook {
 		return admissionregistration.ValidatingWebhook{
-			Name: name + "." + o.Name + ".stormglass.dev",
+			Name: name + "." + w.name + ".stormglass.dev",
 			ClientConfig: admissionregistration.WebhookClientConfig{
 				URL: new("https://" + w.address + path), CABundle: bundle,
 			},
@@ -52,9 +52,9 @@ func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook
 		}
 	}
 	var all []admissionregistration.ValidatingWebhook
-	for i := range max(o.Count, 1) {
+	for i := range max(f.Webhooks, 1) {
 		name, path := "review", reviewPath
-		if o.Count > 1 || o.Mutates {
+		if f.Webhooks > 1 || f.Mutates {
 			name, path = fmt.Sprintf("review-%d", i), fmt.Sprintf("%s/%d", reviewPath, i)
 		}
 		review := hook(name, path, group, resource)
@@ -67,13 +67,13 @@ func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook
 	}
 	probe := hook("probe", probePath, "", "configmaps")
 	probe.FailurePolicy, probe.TimeoutSeconds = new(admissionregistration.Ignore), new(int32(1))
-	probe.ObjectSelector = &meta.LabelSelector{MatchLabels: map[string]string{probeLabel: o.Name}}
+	probe.ObjectSelector = &meta.LabelSelector{MatchLabels: map[string]string{probeLabel: w.name}}
 	return append(all, probe)
 }
 
 func (w *Webhook) mutating(hooks []admissionregistration.ValidatingWebhook) []admissionregistration.MutatingWebhook {
 	again := admissionregistration.NeverReinvocationPolicy
-	if w.options.Reinvoke {
+	if w.fault.Reinvoke {
 		again = admissionregistration.IfNeededReinvocationPolicy
 	}
 	var all []admissionregistration.MutatingWebhook
@@ -90,9 +90,9 @@ func (w *Webhook) mutating(hooks []admissionregistration.ValidatingWebhook) []ad
 const managedBy, us = "app.kubernetes.io/managed-by", "stormglass"
 
 func (w *Webhook) register(ctx context.Context, bundle []byte) (err error) {
-	object := meta.ObjectMeta{Name: w.options.Name, Labels: map[string]string{managedBy: us}}
+	object := meta.ObjectMeta{Name: w.name, Labels: map[string]string{managedBy: us}}
 	hooks, api := w.hooks(bundle), w.client.AdmissionregistrationV1()
-	if w.options.Mutates {
+	if w.fault.Mutates {
 		_, err = api.MutatingWebhookConfigurations().Create(ctx, &admissionregistration.MutatingWebhookConfiguration{ObjectMeta: object, Webhooks: w.mutating(hooks)}, meta.CreateOptions{})
 	} else {
 		_, err = api.ValidatingWebhookConfigurations().Create(ctx, &admissionregistration.ValidatingWebhookConfiguration{ObjectMeta: object, Webhooks: hooks}, meta.CreateOptions{})
@@ -149,8 +149,8 @@ func Registered(ctx context.Context, client kubernetes.Interface) ([]string, err
 }
 
 func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {
-	if found, err = Unregister(ctx, w.client, w.options.Name); err != nil {
-		err = fmt.Errorf("webhook: remove the registration %s: %w", w.options.Name, err)
+	if found, err = Unregister(ctx, w.client, w.name); err != nil {
+		err = fmt.Errorf("webhook: remove the registration %s: %w", w.name, err)
 	}
 	return found, err
 }
@@ -166,9 +166,9 @@ func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	})
 	switch {
 	case failure != nil:
-		return fmt.Errorf("check whether the registration %s is active: %w", w.options.Name, failure)
+		return fmt.Errorf("check whether the registration %s is active: %w", w.name, failure)
 	case err != nil:
-		return fmt.Errorf("the API server has not applied a change to the registration %s yet: %w", w.options.Name, context.Cause(ctx))
+		return fmt.Errorf("the API server has not applied a change to the registration %s yet: %w", w.name, context.Cause(ctx))
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (w *Webhook) tryProbe(ctx context.Context) (asked bool, err error) {
 	default:
 	}
 	probe := &core.ConfigMap{ObjectMeta: meta.ObjectMeta{
-		GenerateName: "stormglass-webhook-probe-", Labels: map[string]string{probeLabel: w.options.Name},
+		GenerateName: "stormglass-webhook-probe-", Labels: map[string]string{probeLabel: w.name},
 	}}
 	_, err = w.client.CoreV1().ConfigMaps(meta.NamespaceDefault).Create(ctx, probe, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
 	if err != nil {

@@ -6,7 +6,7 @@
 // ends the effect of the webhook and removes the registration. Close stops the server.
 //
 // Limits:
-//   - The webhook applies to CREATE of one resource, in all versions and namespaces. Unless Options.Fails is set, it
+//   - The webhook applies to CREATE of one resource, in all versions and namespaces. Unless Fault.Fails is set, it
 //     allows the request. A mutating webhook also adds an annotation.
 //   - API servers learn of a registration through a watch. Start and Clear wait until the API server that the client calls
 //     has applied the change. Other API servers may apply it some milliseconds later.
@@ -28,39 +28,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-)
 
-// Options configure the webhook. control.Fault has already checked the bounds.
-type Options struct {
-	// Name is the unique name of the registration (the Validating- or MutatingWebhookConfiguration), a DNS label such
-	// as "stormglass-fault-7".
-	Name string
-	// Resource is the resource whose creation calls the webhook, by plural name and group: "pods" or
-	// "deployments.apps".
-	Resource string
-	// Delay is the delay before each response. Zero means no delay.
-	Delay time.Duration
-	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. It is at most Delay.
-	Jitter time.Duration
-	// Fails makes the webhook respond to each request with status 500, after the delay.
-	Fails bool
-	// Ignore sets failurePolicy to Ignore: the API server allows a request if the webhook does not respond to it. If
-	// Ignore is false, failurePolicy is Fail.
-	Ignore bool
-	// TimeoutSeconds is the API server's timeout, 1 to 30. Zero means upstream's default of 10.
-	TimeoutSeconds int
-	// Count is the number of registered webhooks, all with the same Options. Zero means 1.
-	Count int
-	// Mutates makes the webhooks mutating: each adds its own annotation. Reinvoke sets reinvocationPolicy to IfNeeded;
-	// otherwise it is Never.
-	Mutates, Reinvoke bool
-	// Seed is the seed of the jitter.
-	Seed int64
-}
+	"github.com/stormglass/stormglass/controlplane/control"
+)
 
 // Webhook is a registered webhook.
 type Webhook struct {
-	options Options
+	name    string
+	fault   control.Fault
 	client  kubernetes.Interface
 	server  *http.Server
 	address string
@@ -86,12 +61,13 @@ const linger = time.Second
 // webhook's server, so calls of this webhook would fail.
 var ErrUncertain = errors.New("the registration may still succeed")
 
-// Start serves the webhook, registers it, and returns when the API server calls it. The user of config must be allowed
-// to create and delete Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the namespace
+// Start serves the webhook that f describes, registers it, and returns when the API server calls it. name is the unique
+// name of the registration (the Validating- or MutatingWebhookConfiguration), a DNS label such as "stormglass-fault-7".
+// f must be valid (Fault.Problems). The user of config must be allowed to create and delete Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the namespace
 // "default" (as a dry run; nothing is stored). If ctx ends first, or the API server does not confirm the registration
 // within half a minute, Start undoes everything. If Start cannot know whether the registration is removed, its error
 // wraps ErrUncertain.
-func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error) {
+func Start(ctx context.Context, config *rest.Config, name string, f control.Fault) (*Webhook, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the probes come faster than the client's own limit
 	client, err := kubernetes.NewForConfig(config)
@@ -106,7 +82,7 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	w := newWebhook(client, o)
+	w := newWebhook(client, name, f)
 	w.address = listener.Addr().String()
 	w.server = serverOf(w.handler(), certificate)
 	go func() { w.served <- w.server.ServeTLS(listener, "", "") }()
@@ -169,11 +145,11 @@ func (w *Webhook) giveUp(ctx context.Context, answered bool) error {
 
 const undoPatience = 5 * time.Second
 
-func newWebhook(client kubernetes.Interface, o Options) *Webhook {
+func newWebhook(client kubernetes.Interface, name string, f control.Fault) *Webhook {
 	return &Webhook{
-		options: o, client: client,
+		name: name, fault: f, client: client,
 		served: make(chan error, 1), probed: make(chan struct{}, 1), cleared: make(chan struct{}),
-		random: rand.New(rand.NewPCG(uint64(o.Seed), 0)),
+		random: rand.New(rand.NewPCG(uint64(f.Seed), 0)),
 	}
 }
 

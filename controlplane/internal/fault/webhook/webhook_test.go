@@ -18,6 +18,8 @@ import (
 	admissionregistration "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 // apiServer is a stub API server. It stores registrations. A changed registration takes effect after `late` probes. The
@@ -160,9 +162,7 @@ func (s *apiServer) config() *rest.Config { return &rest.Config{Host: s.URL} }
 
 func TestWebhookLifecycle(t *testing.T) {
 	api := startAPIServer(t, 2)
-	w, err := Start(t.Context(), api.config(), Options{
-		Name: "stormglass-fault-1", Resource: "deployments.apps", Delay: time.Hour, Ignore: true, TimeoutSeconds: 30,
-	})
+	w, err := Start(t.Context(), api.config(), "stormglass-fault-1", control.Fault{Resource: "deployments.apps", Delay: time.Hour, Ignore: true, TimeoutSeconds: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestWebhookLifecycle(t *testing.T) {
 
 func TestCloseRemovesRegistrationAndServer(t *testing.T) {
 	api := startAPIServer(t, 0)
-	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+	w, err := Start(t.Context(), api.config(), "n", control.Fault{Resource: "pods", Fails: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestCloseRemovesRegistrationAndServer(t *testing.T) {
 // After a failed probe, the API server may still call the webhook. The next Clear waits until it does not.
 func TestClearAfterAFailedProbeWaits(t *testing.T) {
 	api := startAPIServer(t, 2)
-	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+	w, err := Start(t.Context(), api.config(), "n", control.Fault{Resource: "pods", Fails: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestCancelledStartRemovesRegistration(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	api.deaf = cancel
-	if _, err := Start(ctx, api.config(), Options{Name: "n", Resource: "pods", Fails: true}); !errors.Is(err, context.Canceled) {
+	if _, err := Start(ctx, api.config(), "n", control.Fault{Resource: "pods", Fails: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Start = %v, want context.Canceled", err)
 	} else if errors.Is(err, ErrUncertain) {
 		t.Errorf("Start removed the registration, but returned ErrUncertain: %v", err)
@@ -288,7 +288,7 @@ func TestCancelledStartAfterALostRegistrationIsUncertain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	api.unanswered, api.deaf = "lost", cancel
-	if _, err := Start(ctx, api.config(), Options{Name: "n", Resource: "pods", Fails: true}); !errors.Is(err, ErrUncertain) {
+	if _, err := Start(ctx, api.config(), "n", control.Fault{Resource: "pods", Fails: true}); !errors.Is(err, ErrUncertain) {
 		t.Errorf("Start = %v, want ErrUncertain", err)
 	}
 	if api.current() != nil {
@@ -318,7 +318,7 @@ func TestUnansweredRegistrationIsUncertain(t *testing.T) {
 			}
 			reply(w, c.code, status(c.code, ""))
 		}))
-		_, err := Start(ctx, &rest.Config{Host: server.URL}, Options{Name: "n", Resource: "pods", Fails: true})
+		_, err := Start(ctx, &rest.Config{Host: server.URL}, "n", control.Fault{Resource: "pods", Fails: true})
 		giveUp()
 		if err == nil || asked > 1 != c.uncertain || errors.Is(err, ErrUncertain) != c.uncertain || removed > 0 != c.uncertain {
 			t.Errorf("%d: %d requests to register, %d requests to remove, error %v", c.code, asked, removed, err)
@@ -332,7 +332,7 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 	for _, first := range []string{"lost", "kept"} {
 		api := startAPIServer(t, 0)
 		api.unanswered = first
-		w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+		w, err := Start(t.Context(), api.config(), "n", control.Fault{Resource: "pods", Fails: true})
 		if err != nil {
 			t.Fatalf("Start after a registration that was %s failed: %v", first, err)
 		}
@@ -347,11 +347,11 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 
 func TestExistingRegistrationIsKept(t *testing.T) {
 	api := startAPIServer(t, 0)
-	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+	w, err := Start(t.Context(), api.config(), "n", control.Fault{Resource: "pods", Fails: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") {
+	if _, err := Start(t.Context(), api.config(), "n", control.Fault{Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") {
 		t.Errorf("Start with an existing registration = %v, want an error of register", err)
 	}
 	if api.current() == nil {
@@ -364,12 +364,12 @@ func TestExistingRegistrationIsKept(t *testing.T) {
 
 func TestNoAPIServer(t *testing.T) {
 	api := startAPIServer(t, 0)
-	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+	w, err := Start(t.Context(), api.config(), "n", control.Fault{Resource: "pods", Fails: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	api.Close()
-	if _, err := Start(t.Context(), api.config(), Options{Name: "m", Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") || errors.Is(err, ErrUncertain) {
+	if _, err := Start(t.Context(), api.config(), "m", control.Fault{Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") || errors.Is(err, ErrUncertain) {
 		t.Errorf("Start without an API server = %v, want an error of register", err)
 	}
 	if err := w.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "registration n") {
@@ -378,7 +378,7 @@ func TestNoAPIServer(t *testing.T) {
 }
 
 func TestMutatingWebhooksAreAskedInTurn(t *testing.T) {
-	w := newWebhook(nil, Options{Name: "stormglass-fault-1", Resource: "pods", Count: 2, Mutates: true, Reinvoke: true})
+	w := newWebhook(nil, "stormglass-fault-1", control.Fault{Resource: "pods", Webhooks: 2, Mutates: true, Reinvoke: true})
 	w.address = "127.0.0.1:1"
 	var all []string
 	for _, h := range w.mutating(w.hooks(nil)) {
