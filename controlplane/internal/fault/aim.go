@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,20 +32,14 @@ func (m *Manager) checkPossible(ctx context.Context, f control.Fault) error {
 	if problems := f.ProblemsOn(m.host.Config()); len(problems) > 0 {
 		return &control.InvalidFault{Problems: problems}
 	}
-	how := mechanisms()[f.Kind]
-	lacks := []func() error{func() error { return m.machineLacks(f.Kind) }, m.host.Available}
-	if how.plane != nil {
-		lacks = append(lacks, func() error { return how.plane(m) })
+	err := m.host.Available()
+	if lacks := m.mechanisms[f.Kind].lacks; err == nil && lacks != nil {
+		err = lacks(m, ctx, f)
 	}
-	for _, lacks := range lacks {
-		if err := lacks(); err != nil {
-			return fmt.Errorf("%s cannot begin: %w", f.Kind, err)
-		}
+	if err == nil || errors.As(err, new(*control.InvalidFault)) {
+		return err
 	}
-	if how.lacks == nil {
-		return nil
-	}
-	return how.lacks(m, ctx, f)
+	return fmt.Errorf("%s cannot begin: %w", f.Kind, err)
 }
 
 // leaders looks up the leader of each kind that the fault selects by role.

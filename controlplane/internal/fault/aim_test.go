@@ -177,12 +177,7 @@ func TestImpossibleFaultsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("neighbour available", errors.New("no second file system"))
-		m.machineLacks = func(kind string) error {
-			if kind == control.FaultSlowFsync {
-				return errors.New("no seccomp")
-			}
-			return nil
-		}
+		refuse(m, control.FaultSlowFsync, errors.New("no seccomp"))
 		tests := []struct {
 			fault   control.Fault
 			invalid bool

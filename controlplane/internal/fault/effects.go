@@ -16,12 +16,8 @@ import (
 
 // mechanism implements one kind of fault: it begins faults and undoes them.
 type mechanism struct {
-	// machine returns an error if this machine does not support the fault, and plane returns an error if the plane does
-	// not support it. Nil means that there are no requirements. Neither function changes anything.
-	machine func() error
-	plane   func(*Manager) error
-	// lacks returns an error if the plane or this machine does not support one particular fault, for example because a
-	// program is missing. Nil means that there is nothing to check.
+	// lacks returns an error if the plane or this machine does not support the fault, for example because a program is
+	// missing. It changes nothing. Nil means that there is nothing to check.
 	lacks func(*Manager, context.Context, control.Fault) error
 	// begin activates a fault. If begin fails, the returned effect undoes the changes that it has made.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
@@ -35,15 +31,15 @@ type mechanism struct {
 // mechanisms returns the mechanism of each kind of fault in control.FaultTable that affects a plane.
 func mechanisms() map[string]mechanism {
 	return map[string]mechanism{
-		control.FaultSlowFsync:      {machine: fsync.Available, begin: (*Manager).slowFsync},
-		control.FaultDiskContention: {plane: func(m *Manager) error { return m.host.NeighbourAvailable() }, begin: (*Manager).neighbour},
+		control.FaultSlowFsync:      {lacks: onMachine(fsync.Available), begin: (*Manager).slowFsync},
+		control.FaultDiskContention: {lacks: (*Manager).checkNeighbour, begin: (*Manager).neighbour},
 		control.FaultNetworkDelay:   {begin: (*Manager).delay},
 		control.FaultPartition:      {begin: (*Manager).cut},
 		control.FaultPause:          {begin: (*Manager).pause},
 		control.FaultKill:           {begin: (*Manager).kill},
 		control.FaultRestart:        {begin: (*Manager).restart, undoWithin: undoLongWithin},
-		control.FaultDescriptors:    {machine: limitsAvailable, begin: (*Manager).limitDescriptors},
-		control.FaultDiskFull:       {machine: limitsAvailable, begin: (*Manager).fillDisk},
+		control.FaultDescriptors:    {lacks: onMachine(limitsAvailable), begin: (*Manager).limitDescriptors},
+		control.FaultDiskFull:       {lacks: onMachine(limitsAvailable), begin: (*Manager).fillDisk},
 		control.FaultWebhook:        {lacks: (*Manager).checkServed, begin: (*Manager).slowWebhook, undoWithin: undoLongWithin, last: true},
 		control.FaultService:        {begin: (*Manager).slowService},
 		control.FaultKeyRotation:    {begin: (*Manager).rotateKey},
@@ -54,11 +50,13 @@ func mechanisms() map[string]mechanism {
 	}
 }
 
-func machineLacks(kind string) error {
-	if lacks := mechanisms()[kind].machine; lacks != nil {
-		return lacks()
-	}
-	return nil
+// onMachine returns a function `lacks` that checks only this machine.
+func onMachine(check func() error) func(*Manager, context.Context, control.Fault) error {
+	return func(*Manager, context.Context, control.Fault) error { return check() }
+}
+
+func (m *Manager) checkNeighbour(context.Context, control.Fault) error {
+	return m.host.NeighbourAvailable()
 }
 
 func (m *Manager) neighbour(ctx context.Context, id string, f control.Fault, _ target) (effect, error) {

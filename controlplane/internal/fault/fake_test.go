@@ -304,7 +304,9 @@ func fixture(t *testing.T) (*Manager, *fakeHost) {
 	t.Helper()
 	h := newFakeHost()
 	m := NewManager(h, &Events{})
-	m.machineLacks = func(string) error { return nil }
+	for _, kind := range []string{control.FaultSlowFsync, control.FaultDescriptors, control.FaultDiskFull} {
+		refuse(m, kind, nil) // so that the tests run on any machine
+	}
 	m.webhooks = func(string) (webhooks, error) { return fakeWebhook{h}, nil }
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -312,6 +314,13 @@ func fixture(t *testing.T) (*Manager, *fakeHost) {
 		_ = m.Close(ctx)
 	})
 	return m, h
+}
+
+// refuse sets the error with which this machine refuses a kind of fault. Nil means that it accepts the fault.
+func refuse(m *Manager, kind string, err error) {
+	how := m.mechanisms[kind]
+	how.lacks = onMachine(func() error { return err })
+	m.mechanisms[kind] = how
 }
 
 // begin begins a fault, which must succeed.

@@ -121,7 +121,7 @@ func (m *Manager) markLost(id string, why error) {
 }
 
 func (m *Manager) undo(a *active) error {
-	ctx, cancel := context.WithTimeout(m.life, cmp.Or(mechanisms()[a.status.Kind].undoWithin, undoWithin))
+	ctx, cancel := context.WithTimeout(m.life, cmp.Or(m.mechanisms[a.status.Kind].undoWithin, undoWithin))
 	defer cancel()
 	a.work.Lock()
 	defer a.work.Unlock()

@@ -19,10 +19,10 @@ const endedKept = 1000
 type Manager struct {
 	host   Host
 	events *Events
-	// machineLacks returns an error if this machine does not support a kind of fault. webhooks returns a client for the
-	// webhook registrations of the API server.
-	machineLacks func(kind string) error
-	webhooks     func(kubeconfig string) (webhooks, error)
+	// mechanisms holds the mechanism of each kind of fault. webhooks returns a client for the webhook registrations of the
+	// API server.
+	mechanisms map[string]mechanism
+	webhooks   func(kubeconfig string) (webhooks, error)
 
 	open  context.Context // ends when the manager permanently refuses new faults
 	shut  context.CancelFunc
@@ -47,7 +47,7 @@ var errCleared = errors.New("the fault was cleared")
 
 // NewManager returns a manager for the faults of host. The manager appends the events of the faults to events.
 func NewManager(host Host, events *Events) *Manager {
-	m := &Manager{host: host, events: events, machineLacks: machineLacks, webhooks: apiServer}
+	m := &Manager{host: host, events: events, mechanisms: mechanisms(), webhooks: apiServer}
 	m.open, m.shut = context.WithCancel(context.Background())
 	m.life, m.leave = context.WithCancel(context.Background())
 	return m
@@ -89,7 +89,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	if err != nil {
 		return control.FaultStatus{}, err
 	}
-	if a.effect, err = mechanisms()[f.Kind].begin(m, ctx, a.status.ID, f, t); err != nil {
+	if a.effect, err = m.mechanisms[f.Kind].begin(m, ctx, a.status.ID, f, t); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause // the cause explains more than the error that it led to
 		}
@@ -176,7 +176,7 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 	for _, a := range m.faults {
 		switch {
 		case !a.status.Ended.IsZero():
-		case mechanisms()[a.status.Kind].last:
+		case m.mechanisms[a.status.Kind].last:
 			last = append(last, a)
 		default:
 			first = append(first, a)

@@ -159,7 +159,7 @@ func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	defer cancel()
 	switch found, err := hooks.serves(ctx, f.Resource); {
 	case err != nil:
-		return fmt.Errorf("%s cannot begin: look up %s at the API server: %w", f.Kind, f.Resource, err)
+		return fmt.Errorf("look up %s at the API server: %w", f.Resource, err)
 	case !found:
 		return &control.InvalidFault{Problems: []control.Problem{{
 			Path: "resource", Msg: fmt.Sprintf("the API server does not serve %s, or does not allow creating them", f.Resource),
