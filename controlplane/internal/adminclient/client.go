@@ -91,7 +91,16 @@ func httpsClient(caFile string, id control.KeyPair) (*http.Client, error) {
 	}}, nil
 }
 
-func (c *Client) do(ctx context.Context, proc topology.Process, method, path string, body io.Reader) (*http.Response, error) {
+// do sends a request whose body is `in` as JSON, or empty if `in` is nil.
+func (c *Client) do(ctx context.Context, proc topology.Process, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
 	req, err := http.NewRequestWithContext(ctx, method, proc.Address+path, body)
 	if err != nil {
 		return nil, err
@@ -109,9 +118,9 @@ func (c *Client) Get(ctx context.Context, proc topology.Process, path string) er
 	return err
 }
 
-// expect sends a request and returns the first 4 KiB of the response. It returns an error for a status other than 2xx.
-func (c *Client) expect(ctx context.Context, proc topology.Process, method, path string, body io.Reader) ([]byte, error) {
-	resp, err := c.do(ctx, proc, method, path, body)
+// expect is like do, but returns the first 4 KiB of the response, and an error for a status other than 2xx.
+func (c *Client) expect(ctx context.Context, proc topology.Process, method, path string, in any) ([]byte, error) {
+	resp, err := c.do(ctx, proc, method, path, in)
 	if err != nil {
 		return nil, err
 	}
@@ -207,11 +216,7 @@ func (c *Client) EtcdStatus(ctx context.Context, etcd topology.Process) (s EtcdS
 // CallEtcd calls a path of the JSON gateway of one etcd member. Because of the gateway, this package does not need
 // etcd's client library.
 func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	resp, err := c.do(ctx, etcd, http.MethodPost, path, bytes.NewReader(body))
+	resp, err := c.do(ctx, etcd, http.MethodPost, path, in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", etcd.Name, err)
 	}
@@ -284,11 +289,7 @@ func (c *Client) Token(ctx context.Context, issuer topology.Process) ([]byte, er
 
 // SetBehaviour sets the delays and failures of a service's responses.
 func (c *Client) SetBehaviour(ctx context.Context, proc topology.Process, b service.Behaviour) error {
-	body, err := json.Marshal(b)
-	if err != nil {
-		return err
-	}
-	_, err = c.expect(ctx, proc, http.MethodPut, service.BehaviourPath, bytes.NewReader(body))
+	_, err := c.expect(ctx, proc, http.MethodPut, service.BehaviourPath, b)
 	return err
 }
 
@@ -318,11 +319,7 @@ func (c *Client) Served(ctx context.Context, path string) error {
 
 // ChangeInstances launches and terminates instances of the simulated cloud.
 func (c *Client) ChangeInstances(ctx context.Context, cloud topology.Process, change control.Instances) error {
-	body, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	_, err = c.expect(ctx, cloud, http.MethodPost, service.InstancesPath, bytes.NewReader(body))
+	_, err := c.expect(ctx, cloud, http.MethodPost, service.InstancesPath, change)
 	return err
 }
 
