@@ -24,9 +24,6 @@ var flagTables embed.FS
 // type of a gate is "gate", or the only value that the gate accepts.
 func flagTypes(r Release, kind string) map[string]string { return flagTypesOf()[r.Minor][kind] }
 
-// HasFlag reports whether a kind of component has a flag in a release.
-func HasFlag(r Release, kind, flag string) bool { return flagTypes(r, kind)[flag] != "" }
-
 // flagTypesOf returns the flag types of all components in all releases, by minor version and kind.
 var flagTypesOf = sync.OnceValue(func() map[string]map[string]map[string]string {
 	all := map[string]map[string]map[string]string{}
