@@ -1,6 +1,7 @@
 package control
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,14 @@ type Fault struct {
 	To string `json:"to,omitempty"`
 	// Seed is the seed of the fault's random numbers.
 	Seed int64 `json:"seed,omitempty"`
+}
+
+// Jittered returns delay, changed up or down by a random time of at most jitter. jitter is at most delay.
+func Jittered(delay, jitter time.Duration, random *rand.Rand) time.Duration {
+	if jitter == 0 {
+		return delay
+	}
+	return delay + time.Duration(random.Int64N(2*int64(jitter)+1)) - jitter
 }
 
 func (f Fault) kind() FaultKind {

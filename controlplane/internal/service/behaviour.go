@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 // Behaviour says how a service responds to requests. The zero value responds immediately.
@@ -100,10 +102,7 @@ func (c *conduct) admit() error {
 // service must fail or the client has disconnected.
 func (c *conduct) wait(ctx context.Context) error {
 	c.mu.Lock()
-	delay, changed := c.behaviour.Delay, c.changed
-	if j := int64(c.behaviour.Jitter); j > 0 {
-		delay += time.Duration(c.random.Int64N(2*j+1) - j)
-	}
+	delay, changed := control.Jittered(c.behaviour.Delay, c.behaviour.Jitter, c.random), c.changed
 	c.mu.Unlock()
 	if delay > 0 {
 		timer := time.NewTimer(delay)

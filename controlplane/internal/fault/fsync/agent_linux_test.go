@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 )
 
@@ -50,9 +51,9 @@ func TestCallsOnTheWALWait(t *testing.T) {
 		t.Errorf("a file that is not the WAL was delayed: %+v", s)
 	}
 
-	c.set(fsync.Delay{Delay: delay, Files: fsync.All})
+	c.set(fsync.Delay{Delay: delay, Files: control.FaultFilesAll})
 	if took := c.call("fdatasync db"); took < delay {
-		t.Errorf("with Files: All, fdatasync of db took %s", took)
+		t.Errorf("with Files: all, fdatasync of db took %s", took)
 	}
 
 	c.clear()

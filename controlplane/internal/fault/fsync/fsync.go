@@ -32,22 +32,14 @@ import (
 // AgentEnv is the environment variable that holds the descriptor number of the child's end of the socket.
 const AgentEnv = "STORMGLASS_FSYNC_AGENT_FD"
 
-// The values of Delay.Files.
-const (
-	// WAL selects etcd's write-ahead log: files that end in ".wal", and all files in a directory "wal" (where the next
-	// segment has a name such as "0.tmp").
-	WAL = "wal"
-	// All selects all files of the process.
-	All = "all"
-)
-
 // Delay configures the delay of fsync calls. control.Fault has checked its bounds.
 type Delay struct {
 	// Delay is the time that each call waits, in addition to the disk's own time.
 	Delay time.Duration `json:"delay"`
 	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. It is at most Delay.
 	Jitter time.Duration `json:"jitter,omitempty"`
-	// Files selects the files whose calls are delayed: WAL or All. Empty means WAL.
+	// Files selects the files whose calls are delayed: etcd's write-ahead log (control.FaultFilesWAL, or empty), or all
+	// files (control.FaultFilesAll).
 	Files string `json:"files,omitempty"`
 	// Seed is the seed of the jitter. The same seed gives the same sequence.
 	Seed int64 `json:"seed,omitempty"`
@@ -65,7 +57,8 @@ type Stats struct {
 // ErrUnavailable means that fsync calls cannot be delayed here. The errors of Available wrap it.
 var ErrUnavailable = errors.New("slow fsync is not available here")
 
-// isWAL reports whether a file is part of etcd's WAL. path is the target of its link in /proc/self/fd.
+// isWAL reports whether a file is part of etcd's WAL: files that end in ".wal", and all files in a directory "wal" (where
+// the next segment has a name such as "0.tmp"). path is the target of the file's link in /proc/self/fd.
 func isWAL(path string) bool {
 	path = strings.TrimSuffix(path, " (deleted)")
 	return filepath.Ext(path) == ".wal" || filepath.Base(filepath.Dir(path)) == "wal"

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 type gate struct {
@@ -81,15 +83,12 @@ func (g *gate) hold(id uint64, fd int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stats.Seen++
-	if g.delay.Delay == 0 || (g.delay.Files != All && !isWAL(pathOf(fd))) {
+	if g.delay.Delay == 0 || (g.delay.Files != control.FaultFilesAll && !isWAL(pathOf(fd))) {
 		proceed(g.listener, id)
 		return
 	}
 	g.stats.Delayed++
-	wait := g.delay.Delay
-	if j := int64(g.delay.Jitter); j > 0 {
-		wait += time.Duration(g.random.Int64N(2*j+1) - j)
-	}
+	wait := control.Jittered(g.delay.Delay, g.delay.Jitter, g.random)
 	g.waiting[id] = time.AfterFunc(wait, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()

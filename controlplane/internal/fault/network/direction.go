@@ -8,6 +8,8 @@ import (
 
 	"github.com/Shopify/toxiproxy/v2/stream"
 	"github.com/Shopify/toxiproxy/v2/toxics"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 // queued is the maximum number of reads in the queue of a direction, as in toxiproxy.
@@ -117,12 +119,7 @@ func newLatency(c Condition, stream uint64) *latency {
 	return &latency{c.Delay, c.Jitter, rand.New(rand.NewPCG(uint64(c.Seed), stream))}
 }
 
-func (l *latency) next() time.Duration {
-	if l.jitter == 0 {
-		return l.delay
-	}
-	return l.delay + time.Duration(l.random.Int64N(2*int64(l.jitter)+1)) - l.jitter
-}
+func (l *latency) next() time.Duration { return control.Jittered(l.delay, l.jitter, l.random) }
 
 func (l *latency) Pipe(stub *toxics.ToxicStub) {
 	timer := time.NewTimer(0)

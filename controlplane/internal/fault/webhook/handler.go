@@ -16,6 +16,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
@@ -92,10 +93,7 @@ func annotate(object []byte, key string) ([]byte, error) {
 // an error.
 func (w *Webhook) fails(ctx context.Context) bool {
 	w.mu.Lock()
-	delay := w.fault.Delay
-	if j := int64(w.fault.Jitter); j > 0 {
-		delay += time.Duration(w.random.Int64N(2*j+1) - j)
-	}
+	delay := control.Jittered(w.fault.Delay, w.fault.Jitter, w.random)
 	w.mu.Unlock()
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
