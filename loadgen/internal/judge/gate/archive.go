@@ -249,13 +249,18 @@ func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w win
 	low := 0.0
 	for _, b := range buckets {
 		if b.Count >= c.objective.Histogram.Quantile*total {
-			r.detail = fmt.Sprintf("%.0f observations, interpolated between %s and %s", total, show(c.objective.Unit, low), show(c.objective.Unit, b.UpperBound))
-			if tooFewFor(int64(math.Round(total)), c.objective.Histogram.Quantile) {
-				r.detail = fmt.Sprintf("%.0f observations, the slowest of them between %s and %s", total, show(c.objective.Unit, low), show(c.objective.Unit, b.UpperBound))
+			u, q := c.objective.Unit, c.objective.Histogram.Quantile
+			seen := fmt.Sprintf("%.0f observations", total)
+			if len(c.objective.Needs) == 1 {
+				seen += " by " + c.objective.Needs[0]
 			}
+			if tooFewFor(int64(math.Round(total)), q) {
+				seen = "the slowest of " + seen
+			}
+			r.detail = fmt.Sprintf("%s between %s and %s (%s)", quantileName(q), show(u, low), show(u, b.UpperBound), seen)
 			if math.IsInf(b.UpperBound, 1) {
 				r.atLeast = true
-				r.detail = fmt.Sprintf("%.0f observations; the quantile is past the last bucket, which ends at %s", total, show(c.objective.Unit, low))
+				r.detail = fmt.Sprintf("%s past the last bucket, which ends at %s (%s)", quantileName(q), show(u, low), seen)
 			}
 			return nil
 		}

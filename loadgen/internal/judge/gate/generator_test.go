@@ -152,7 +152,7 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 			},
 		},
 		"what is about the generator itself": {
-			gateCase{"objective: missed-heartbeats, max: 0", result.Fail, 2, "180 heartbeats"},
+			gateCase{"objective: missed-heartbeats, max: 0", result.Fail, 2, "180 acknowledged"},
 			stormSaturated,
 		},
 	} {

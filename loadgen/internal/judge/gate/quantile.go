@@ -19,7 +19,7 @@ import (
 // generator's own delay. It is empty for old runs. If l has too few samples for the quantile, the value is the maximum,
 // so that the slowest sample counts.
 func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
-	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
+	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%s of %d samples", quantileName(q), l.Count)}
 	if tooFewFor(l.Count, q) {
 		r.detail += fmt.Sprintf(": too few for the %s (it needs %d), so the value is the maximum", quantileName(q), latency.Needs(q))
 	}
@@ -55,6 +55,7 @@ func upperBoundOf(l, external result.Latency) reading {
 		}
 		return *l.P99Upper
 	})
+	r.detail = "upper bound of the " + r.detail
 	if !r.nothing && (l.P99Upper == nil || r.external != nil && external.P99Upper == nil) {
 		r.missing = fmt.Sprintf("%d requests are too few for a confidence bound of the p99: at least 459 are needed", l.Count)
 	}

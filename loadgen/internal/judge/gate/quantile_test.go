@@ -60,11 +60,11 @@ func TestScrapedQuantilesOfFewObservations(t *testing.T) {
 		want         result.Verdict
 		detail       string
 	}{
-		{60, "16ms", result.Pass, "60 observations, the slowest of them between 8 ms and 16 ms"},
+		{60, "16ms", result.Pass, "p99 between 8 ms and 16 ms (the slowest of 60 observations by etcd)"},
 		{60, "13ms", result.NoData, "if the slowest observation is at the upper edge of its bucket, the value is 16 ms, which is over 13 ms"},
 		{60, "10ms", result.Fail, "60 observations"},
 		{99, "13ms", result.NoData, "too few observations for the quantile (a p99 needs 100)"},
-		{101, "13ms", result.Pass, "101 observations, interpolated between"},
+		{101, "13ms", result.Pass, "p99 between 0 s and 1 ms (101 observations by etcd)"},
 	} {
 		l := newLab(t, scrape.Options{})
 		for _, name := range []string{"etcd-0", "etcd-1"} {
