@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/auditsummary"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -158,7 +159,7 @@ func (w window) splitService(b *row, r result.Requests) {
 	}
 	audited, perRequest, exact := w.audited(b, r, c)
 	all := w.total(famRequest, c.is)
-	refused := w.refusal(b, c, all)
+	refused := w.refusal(b, r, c, all)
 	if !exact && refused == "" {
 		audited, perRequest = all.mean(), perSent(r, handled(r))
 		b.ServerSource = "metrics"
@@ -194,7 +195,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 		return 0, 0, false
 	}
 	var ours int64
-	rows := 0
+	var mixed []string
 	for _, o := range w.loads {
 		oc, _ := callOf(o)
 		if oc.audit != c.audit || o.Resource != r.Resource || o.Tenant != r.Tenant || o.Latency.Count == 0 {
@@ -205,7 +206,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 			return 0, 0, false
 		}
 		ours += max(answered(o), o.Pages)
-		rows++
+		mixed = addOther(mixed, r, o)
 	}
 	share := float64(class.Server.Count) / float64(max(ours, 1))
 	switch {
@@ -215,20 +216,20 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	case share < 1-mentionShare || share > 1+mentionShare:
 		b.warn("the audit log has %d requests, but loadgen received %d responses", class.Server.Count, ours)
 	}
-	if rows > 1 {
-		b.warn("the audit log does not separate %d loads or kinds of call, so the server's times include all", rows)
+	if len(mixed) > 0 {
+		b.warn("the audit log does not separate these requests from %s, so the server's times include all of them", strings.Join(mixed, ", "))
 	}
 	b.ServerP99, b.ServerSource, b.Slow = &class.Server.P99, "audit", class.Slow
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
 }
 
 // refusal returns why the API server's metrics of a call do not represent the run's requests, or "" if they do.
-func (w window) refusal(b *row, c call, all total) string {
+func (w window) refusal(b *row, r result.Requests, c call, all total) string {
 	if w.missing != "" {
 		return w.missing
 	}
 	var ours int64
-	rows := 0
+	var mixed []string
 	for _, o := range w.loads {
 		oc, _ := callOf(o)
 		oc.audit = c.audit
@@ -236,7 +237,7 @@ func (w window) refusal(b *row, c call, all total) string {
 			continue
 		}
 		ours += max(handled(o), o.Pages)
-		rows++
+		mixed = addOther(mixed, r, o)
 	}
 	if all.count == 0 {
 		return "the API servers' metrics count no such request"
@@ -253,10 +254,27 @@ func (w window) refusal(b *row, c call, all total) string {
 	case share > 1+mentionShare:
 		b.warn("the API servers' metrics count only %.0f of loadgen's %d requests", all.count, ours)
 	}
-	if rows > 1 {
-		b.warn("the metrics do not separate %d loads, kinds of call or tenants, so the server's times include all", rows)
+	if len(mixed) > 0 {
+		b.warn("the API server's metrics do not separate these requests from %s, so the server's times include all of them", strings.Join(mixed, ", "))
 	}
 	return ""
+}
+
+// addOther adds the name of o to names, unless o is r itself. For other requests of the same load, it adds their variant,
+// verb and tenant.
+func addOther(names []string, r, o result.Requests) []string {
+	name := "load " + o.Load
+	switch {
+	case o.Load != r.Load:
+	case o.Verb == r.Verb && o.Variant == r.Variant && o.Tenant == r.Tenant:
+		return names
+	default:
+		name = strings.Join(strings.Fields("other requests of the load: "+o.Verb+" "+o.Variant+" "+o.Tenant), " ")
+	}
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
 }
 
 // answered returns the number of requests that the API server answered, with any status.

@@ -222,8 +222,8 @@ func TestSharedOperations(t *testing.T) {
 	if note := rows[0].Parts[4].Note; !strings.Contains(note, "50% of all UPDATE requests have this verb and resource") {
 		t.Errorf("note of admission = %q", note)
 	}
-	for _, r := range rows[1:3] {
-		warns(t, r, "the metrics do not separate 2 loads, kinds of call or tenants, so the server's times include all", famFilter)
+	for other, r := range map[string]result.Breakdown{"b": rows[1], "a": rows[2]} {
+		warns(t, r, "the API server's metrics do not separate these requests from load "+other+", so the server's times include all of them", famFilter)
 	}
 }
 
