@@ -153,7 +153,7 @@ func (s *Supervisor) stopInOrder(components []*component, now <-chan struct{}) {
 			}
 			wait.Go(func() {
 				exit := c.child.Stop(time.Until(deadline), now)
-				s.plane.Progress("%-26s %s", c.process.Name, exit)
+				s.plane.Progress("%-26s stopped (%s)", c.process.Name, exit)
 			})
 			if c.process.Kind == control.KindEtcd {
 				wait.Wait()

@@ -94,7 +94,7 @@ func (m maker) apiServer(name string) *component {
 
 	c.setDeviation("bind-address", Host, "0.0.0.0", loopbackOnly)
 	c.setDeviation("advertise-address", Host, "", loopbackOnly)
-	c.setDeviation("endpoint-reconciler-type", "none", "lease", "the endpoint of the kubernetes Service must not be a loopback IP address, so the plane writes an EndpointSlice of type FQDN")
+	c.setDeviation("endpoint-reconciler-type", "none", "lease", "the endpoint of the kubernetes Service must not be a loopback IP address, so Stormglass writes an EndpointSlice of type FQDN")
 	c.setDeviation("anonymous-auth", "false", "true", "API servers refuse all anonymous requests")
 	c.setDeviation("allow-privileged", "true", "false", "as kubeadm sets it: network and storage plugins run in privileged pods")
 	c.setDeviation("enable-admission-plugins", "NodeRestriction", "", "as in every production cluster: a kubelet may write only its own node and pods")
