@@ -43,9 +43,9 @@ type Facts struct {
 	Others *float64
 	// Clients is the number of requests per second that other clients sent to the API servers. It is nil if unknown.
 	Clients *float64
-	// Memory and IO are the shares of the time in which some process waited for memory or for a disk. They are nil if
-	// unknown. IO has no limit, because etcd itself causes waits for the disk.
-	Memory, IO *float64
+	// CPU, Memory and IO are the shares of the time in which some process waited for a CPU, for memory or for a disk.
+	// They are nil if unknown. CPU and IO have no limit, because the control plane itself causes such waits.
+	CPU, Memory, IO *float64
 }
 
 // Of computes Facts from measurements over the given number of seconds. `ours` is true if the generator started the
@@ -68,7 +68,7 @@ func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts,
 		return new(*v / seconds)
 	}
 	f.Used, f.Stolen = m.BusySeconds/seconds, m.StealSeconds/seconds
-	f.Memory, f.IO, f.Clients = per(m.MemoryWaitSeconds), per(m.IOWaitSeconds), per(m.ClientRequests)
+	f.CPU, f.Memory, f.IO, f.Clients = per(m.CPUWaitSeconds), per(m.MemoryWaitSeconds), per(m.IOWaitSeconds), per(m.ClientRequests)
 	if ours {
 		others := max(0, m.BusySeconds-m.OwnSeconds) / seconds
 		if m.ClientSeconds != nil {
@@ -121,6 +121,9 @@ func (f Facts) Notes() []string {
 	}
 	if f.Stolen > 0 {
 		notes = append(notes, f.stolen())
+	}
+	if f.CPU != nil {
+		notes = append(notes, fmt.Sprintf("processes waited for a CPU %.0f%% of the time", 100**f.CPU))
 	}
 	if f.Memory != nil {
 		notes = append(notes, f.memory())

@@ -66,9 +66,9 @@ func TestMachineOfOldRuns(t *testing.T) {
 
 // Notes also describes a machine that was not busy, with the rate of other clients.
 func TestNotesTellClients(t *testing.T) {
-	f, _ := Of(&result.Machine{BusySeconds: 5, OwnSeconds: 4, ClientRequests: new(310.), ClientSeconds: new(1.), IOWaitSeconds: new(1.)}, 10, 2, true)
+	f, _ := Of(&result.Machine{BusySeconds: 5, OwnSeconds: 4, ClientRequests: new(310.), ClientSeconds: new(1.), IOWaitSeconds: new(1.), CPUWaitSeconds: new(4.)}, 10, 2, true)
 	notes := strings.Join(f.Notes(), "; ")
-	for _, want := range []string{"0.5 of 2 processors were in use", "other programs used 0.0 of 2", "other clients sent 31 requests/s", "waited for a disk 10%"} {
+	for _, want := range []string{"0.5 of 2 processors were in use", "other programs used 0.0 of 2", "other clients sent 31 requests/s", "waited for a CPU 40%", "waited for a disk 10%"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes %q, want %q", notes, want)
 		}

@@ -44,7 +44,7 @@ func partTexts() map[string]partText {
 	return map[string]partText{
 		result.PartLag:       {"From the intended start of the request until the generator began to process it", 0},
 		result.PartConnect:   {"Waiting for a new connection, or for a free stream on an open one", 6},
-		result.PartWire:      {"Time outside the API server's handlers: network, TLS, reading and writing in client and server", 2},
+		result.PartWire:      {"Time outside the API server's handler: network, TLS, reading and writing in client and server, and waiting for a CPU there", 2},
 		result.PartFilters:   {"The API server's request filters, which run before the handler: authentication, authorization and others", 3},
 		result.PartFairness:  {"Waiting in the API server's priority and fairness queues", 4},
 		result.PartAdmission: {"Admission plugins, admission webhooks and policies", 5},
@@ -53,6 +53,14 @@ func partTexts() map[string]partText {
 
 		result.PartAdmissionOrFairness: {"Admission webhooks, or waiting in the priority and fairness queues; the metrics do not separate the two", 4},
 	}
+}
+
+// partName returns the name of a part that reports show. "wire" suggests only the network.
+func partName(name string) string {
+	if name == result.PartWire {
+		return "outside handler"
+	}
+	return terminal.Clean(name)
 }
 
 func breakdownView(_ context.Context, p *page) (any, error) {
@@ -115,7 +123,7 @@ func newSplitView(b result.Breakdown) splitView {
 	texts := partTexts()
 	for _, p := range b.Parts {
 		text := texts[p.Name]
-		add(terminal.Clean(p.Name), sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note), spansText(p.Spans)), text.colour, p.Seconds)
+		add(partName(p.Name), sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note), spansText(p.Spans)), text.colour, p.Seconds)
 		if p.Most != nil {
 			last := &v.Pieces[len(v.Pieces)-1]
 			last.Value, last.Share = upTo(last.Value, seconds(*p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)
@@ -232,7 +240,7 @@ func (t *terminalWriter) breakdown(r result.Result) {
 	if len(rows) == 0 {
 		return
 	}
-	tab := newTable("~WHERE THE TIME WENT, % of mean", ">mean", ">lag", ">connect", ">wire", ">fairness", ">etcd", ">others", ">unexplained")
+	tab := newTable("~WHERE THE TIME WENT, in %", ">mean", ">lag", ">connect", ">outside", ">APF", ">etcd", ">others", ">unexplained")
 	callOf := func(b result.Breakdown) string {
 		return terminal.Clean(b.Phase) + " " + callText(b.Verb, b.Resource, b.Variant, b.Tenant)
 	}
@@ -269,4 +277,5 @@ func (t *terminalWriter) breakdown(r result.Result) {
 			share(result.PartFilters, result.PartAdmission, result.PartAdmissionOrFairness, result.PartCache), shareText(b.Unexplained, b.ClientMean))
 	}
 	t.section(tab)
+	t.wrapped("  ", "lag: in loadgen; outside: network, or waiting for a CPU outside the handler; APF: server's queues")
 }

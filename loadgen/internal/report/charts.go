@@ -39,8 +39,8 @@ type query struct {
 	// labels, its name is Name.
 	By   []string
 	Name string
-	// PerPhase names a measurement that is drawn instead of Expr, as one constant value per phase. The only valid value
-	// is "offered", the offered rate of the requests.
+	// PerPhase names a measurement that is drawn instead of Expr, as one constant value per phase: "offered" (rate of the
+	// requests) or "other programs" (processors that they used, if the run started the whole control plane).
 	PerPhase string `yaml:"perPhase"`
 }
 

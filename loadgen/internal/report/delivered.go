@@ -94,11 +94,11 @@ func (t *terminalWriter) delivered(r result.Result) {
 		t.line("")
 	}
 	if more := len(all) - len(shown); more > 0 {
-		rows := "the other " + plural(int64(more), "row")
+		which := "all other"
 		if len(shown) == 0 {
-			rows = "all " + chart.Count(more) + " rows (a load or action in a phase)"
+			which = "all"
 		}
-		t.line("  " + rows + ": at least " + chart.Format(scenario.Ratio, scenario.DefaultMinAchieved) + " done")
+		t.line("  " + which + " loads and actions did at least " + chart.Format(scenario.Ratio, scenario.DefaultMinAchieved) + " of their work in each phase")
 	}
 }
 

@@ -26,7 +26,7 @@ func phaseTables(r result.Result) []table {
 	requests := table{
 		Caption: "Requests",
 		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">Backlog", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers by code"),
-		Note:    "Offered: the rate at which requests were due. Achieved: the number of 2xx answers that arrived in the phase, divided by the time in which requests were due. Unsent: requests that were skipped, because maxInFlight requests were in flight. Backlog: requests that were sent but not answered when the phase ended. The latencies p50 to Max count from the intended start of each request, and include failed requests. Service: latency from the actual send. Lag: delay from the intended start until the generator began to process the request. External: latency without the lag and without stalls of the generator.",
+		Note:    "Offered: the rate at which requests were due; with arrival poisson, it varies around the scenario's rate. Achieved: the number of 2xx answers that arrived in the phase, divided by the time in which requests were due. Unsent: requests that were skipped, because maxInFlight requests were in flight. Backlog: requests that were sent but not answered when the phase ended. The latencies p50 to Max count from the intended start of each request, and include failed requests. Service: latency from the actual send. Lag: delay from the intended start until the generator began to process the request. External: latency without the lag and without stalls of the generator. With fewer than 100 requests, the p99 is the maximum; with fewer than 1,000, the p99.9 is.",
 	}
 	watches := table{
 		Caption: "Watches",
@@ -44,7 +44,7 @@ func phaseTables(r result.Result) []table {
 	}
 	out := []table{overview}
 	for _, t := range []table{
-		deliveryTable(phases), transitionTable(phases), requests, watches, figuresTable(phases), nodesTable(r.Measurements.Nodes), workersTable(r.Measurements.Workers),
+		deliveryTable(phases), transitionTable(phases), requests, watches, figuresTable(phases), nodesTable(r.Measurements.Nodes), machineTable(phases), workersTable(r.Measurements.Workers),
 	} {
 		if len(t.Rows) > 0 {
 			out = append(out, t)
@@ -119,8 +119,19 @@ func watchRow(p result.Phase, w result.Watches) []string {
 	return append(row, chart.Count(w.Reconnects), chart.Count(w.Relists))
 }
 
+// machineTable returns a table with the use of the generator's machine in each phase.
+func machineTable(phases []result.Phase) table {
+	t := table{Caption: "The load generator's machine", Head: heads("Phase", "Use")}
+	for _, p := range phases {
+		if p.Machine != nil && len(p.Machine.Notes) > 0 {
+			t.add(terminal.Clean(p.Name), terminal.Clean(strings.Join(p.Machine.Notes, "; ")))
+		}
+	}
+	return t
+}
+
 func nodesTable(n *result.Nodes) table {
-	t := table{Caption: "Simulated nodes", Head: heads("Measurement", "Value")}
+	t := table{Caption: "Simulated nodes", Head: heads("Measurement", "Value"), Note: "Errors 403 and 404 are normal when nodes and pods start."}
 	if n == nil || n.Count == 0 {
 		return t
 	}
@@ -147,10 +158,9 @@ func costTable(r result.Result) table {
 	g := r.Measurements.Generator
 	t := table{
 		Caption: "Resource use over the whole run", Empty: "The process metrics of the components were not recorded.",
-		Head: heads("Process", ">CPU time", ">Share of the sum", ">Peak memory", ">Peak file descriptors"),
-		Note: fmt.Sprintf("loadgen also measured itself: CPU time %s, peak memory %s, %s goroutines at most, p99 of garbage collection pauses %s, p99 of the delay of its timers %s.",
-			seconds(g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)), chart.Count(g.MaxGoroutines),
-			seconds(g.GCPauseP99), seconds(g.SchedulingLag.P99)),
+		Head: heads("Process", ">CPU time", ">% of total", ">Peak memory", ">Peak file descriptors"),
+		Note: fmt.Sprintf("loadgen had at most %s goroutines. The p99 of its garbage collection pauses was %s, and the p99 of the delay of its timers %s.",
+			chart.Count(g.MaxGoroutines), seconds(g.GCPauseP99), seconds(g.SchedulingLag.P99)),
 	}
 	if !measuredToTheEnd(r.Measurements) {
 		t.Note = "loadgen did not record its own resource use."
@@ -175,7 +185,7 @@ func (t *terminalWriter) cost(r result.Result) {
 		return
 	}
 	tab := costTable(r)
-	tab.Head = heads("~RESOURCE USE", ">CPU time", ">share of sum", ">peak memory", ">peak descriptors")
+	tab.Head = heads("~RESOURCE USE", ">CPU time", ">% of total", ">peak memory", ">peak descriptors")
 	t.section(&tab)
 	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {
 		t.line(terminal.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed because of the generator, %s because of the API server",

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -56,7 +57,7 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	}
 	lines, zero := chart.SplitZero(lines)
 	if zero != "" && len(lines) == 0 {
-		d.Missing = "Always 0: " + zero + "."
+		d.Missing = "Always 0 (" + zero + ")."
 		return d
 	}
 	if zero != "" {
@@ -72,7 +73,10 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	if err != nil {
 		d.Note = strings.TrimSpace(d.Note + " Some data is missing: " + terminal.Clean(err.Error()))
 	}
-	d.Draw(lines, p.Grid, p.when)
+	if c.Unit == "cores" && machine.Ours(p.result.Run) {
+		d.Level, d.LevelText = float64(p.result.Run.Host.CPUs), fmt.Sprintf("%d processors of the machine", p.result.Run.Host.CPUs)
+	}
+	d.Draw(lines, p.Grid, p.when(c.window()))
 	return d
 }
 
@@ -130,14 +134,26 @@ const unnamed = "(no label)"
 // the range of a rate has at least two samples, and the range of a gauge at least one.
 func windows(g chart.Grid) *strings.Replacer {
 	ms := func(steps float64) string { return fmt.Sprintf("%dms", int(steps*g.Step.Seconds()*1000)) }
-	return strings.NewReplacer("$rate", ms(rateSteps), "$seen", ms(1.5))
+	return strings.NewReplacer("$rate", ms(rateSteps), "$seen", ms(seenSteps))
 }
 
-// rateSteps is the length of $rate, the range of rates, in steps of the grid.
-const rateSteps = 2.5
+// rateSteps and seenSteps are the lengths of $rate, the range of rates, and $seen, the range of gauges, in steps of the
+// grid.
+const (
+	rateSteps = 2.5
+	seenSteps = 1.5
+)
 
-// perPhase returns a line with the offered rate of each phase as a constant. A point between two phases gets the rate
-// of the earlier one.
+// window returns the length of the longest range in the chart's queries, in steps of the grid.
+func (c metricChart) window() float64 {
+	if slices.ContainsFunc(c.Queries, func(q query) bool { return strings.Contains(q.Expr, "$rate") }) {
+		return rateSteps
+	}
+	return seenSteps
+}
+
+// perPhase returns a line with a measurement of each phase as a constant. A point between two phases gets the value of
+// the earlier one.
 func (p *page) perPhase(q query, g chart.Grid) chart.Line {
 	values := make([]float64, g.N)
 	for i := range values {
@@ -148,23 +164,45 @@ func (p *page) perPhase(q query, g chart.Grid) chart.Line {
 				continue // the phase is in progress
 			}
 			if !at.Before(phase.Start) && at.Before(phase.End.Add(g.Step)) {
-				values[i] = chart.Round6(sums(phase).offered)
+				values[i] = chart.Round6(phaseValues()[q.PerPhase](p.result.Run, phase))
 			}
 		}
 	}
 	return chart.NewLine(q.Name, values)
 }
 
-// when returns the time and the phase of point i of the grid, such as "2:05, in storm".
-func (p *page) when(i int) string {
-	t := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
-	s := chart.Clock(p.Grid.At(t))
-	for _, phase := range p.result.Measurements.Phases {
-		if !t.Before(phase.Start) && !t.After(phase.End) {
-			return s + ", in " + terminal.Clean(phase.Name)
-		}
+// phaseValues returns the measurements that queries can name in PerPhase. NaN means that the phase has no value.
+func phaseValues() map[string]func(result.Run, result.Phase) float64 {
+	return map[string]func(result.Run, result.Phase) float64{
+		"offered": func(_ result.Run, p result.Phase) float64 { return sums(p).offered },
+		"other programs": func(run result.Run, p result.Phase) float64 {
+			if f, ok := machine.Of(p.Machine, p.Seconds(), run.Host.CPUs, machine.Ours(run)); ok && f.Others != nil {
+				return *f.Others
+			}
+			return math.NaN()
+		},
 	}
-	return s
+}
+
+// when returns a function that describes point i of the grid by its time and the phases that its window overlaps, such
+// as "2:05, in storm" or "2:05, before or in storm". window is the length of the window in steps of the grid.
+func (p *page) when(window float64) func(i int) string {
+	return func(i int) string {
+		end := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
+		begin := end.Add(-time.Duration(window * float64(p.Grid.Step)))
+		text, joint := chart.Clock(p.Grid.At(end)), ", in "
+		for n, phase := range p.result.Measurements.Phases {
+			if end.Before(phase.Start) || begin.After(phase.End) {
+				continue
+			}
+			if n == 0 && begin.Before(phase.Start) {
+				joint = ", before or in "
+			}
+			text += joint + terminal.Clean(phase.Name)
+			joint = " or "
+		}
+		return text
+	}
 }
 
 // folded names the charts of a section that have no data for the same reason, Why.
@@ -237,7 +275,7 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 		if len(lines) == 0 {
 			c.Missing = none
 		} else {
-			c.Draw(lines, p.Grid, p.when)
+			c.Draw(lines, p.Grid, p.when(0))
 		}
 		d.Charts = append(d.Charts, c)
 	}
@@ -311,7 +349,7 @@ func (p *page) signalSection() (drawnSection, bool) {
 		if len(points) > 0 {
 			l := chart.NewLine(terminal.Clean(s.Name), p.Grid.Sample(points, c.Dips))
 			l.SetFigure(c.Unit, c.Dips)
-			c.Draw([]chart.Line{l}, p.Grid, p.when)
+			c.Draw([]chart.Line{l}, p.Grid, p.when(0))
 		}
 		switch {
 		case len(points) == 0:

@@ -57,6 +57,9 @@ func environmentTables(r result.Result) []table {
 			env.add(row.Name, row.Value)
 		}
 	}
+	if r.Run.Cluster.Bundled && c.Name != result.SharedCluster {
+		env.add("Logs of the components", "controlplane/logs in the run directory, which contains this page")
+	}
 	if c.ReadySeconds > 0 {
 		env.add("Control plane ready after", seconds(c.ReadySeconds))
 	}

@@ -16,7 +16,7 @@ func gatesView(_ context.Context, p *page) (any, error) {
 	var rows []gateRow
 	said := ""
 	for _, g := range ownGates(p.result) {
-		row := gateRow{g, overText(g, len(p.result.Measurements.Phases)), terminal.Clean(g.Detail), g.Verdict != result.Pass && g.Detail+g.Expr != "", ""}
+		row := gateRow{Gate: g, Over: overText(g, len(p.result.Measurements.Phases)), Source: sourceText(g), Detail: terminal.Clean(g.Detail), More: g.Verdict != result.Pass && g.Detail+g.Expr != ""}
 		if x, ok := traceOf(p.result, g); ok {
 			row.Trace = traceAnchor(x)
 		}
@@ -35,9 +35,36 @@ func gatesView(_ context.Context, p *page) (any, error) {
 
 type gateRow struct {
 	result.Gate
-	Over, Detail string
-	More         bool   // a second line shows the detail or the expression
-	Trace        string // target of a link to a trace that shows why the gate failed; empty: no link
+	Over, Source, Detail string
+	More                 bool   // a second line shows the detail or the expression
+	Trace                string // target of a link to a trace that shows why the gate failed; empty: no link
+}
+
+// sourceText returns the objective of a gate that has another name and, if the gate passed, where its value comes from.
+// It omits a source that names only phases.
+func sourceText(g result.Gate) string {
+	if g.Objective == alertObjective {
+		return ""
+	}
+	var parts []string
+	if g.Objective != g.Name && g.Objective != "expr" {
+		parts = append(parts, g.Objective)
+	}
+	if of, source, found := strings.Cut(g.Detail, ": "); found && g.Verdict == result.Pass {
+		if of != "all" && of != "the run" { // what the value covers is already shown
+			source = g.Detail
+		}
+		parts = append(parts, source)
+	}
+	return terminal.Clean(strings.Join(parts, ", "))
+}
+
+// withoutRank removes the number of values from the source of a gate's value: "worst of 4 values: ".
+func withoutRank(source string) string {
+	if _, after, found := strings.Cut(source, " values: "); found && strings.Contains(source, "worst of ") {
+		return after
+	}
+	return source
 }
 
 // usedUp returns the value of a gate in percent of its upper bound, at most 100. It returns "" for a gate
@@ -91,7 +118,7 @@ func (t *terminalWriter) gates(r result.Result) {
 			t.detail("A value in parentheses was measured, but could not be judged.", 1)
 		}
 	}
-	t.passing(good)
+	t.passing(good, len(bad.Rows) == 0)
 }
 
 // detail writes the detail text of a gate below the gate. If a report with the whole text was also written, detail
@@ -134,15 +161,20 @@ func phaseNames(names []string) string {
 	return text + terminal.Shorten(terminal.Clean(strings.Join(names, ", ")), 30)
 }
 
-// passing writes the gates that passed, two on a line if there is room.
-func (t *terminalWriter) passing(good []result.Gate) {
+// maxSourced is the maximum number of gates that a summary shows with the sources of their values.
+const maxSourced = 8
+
+// passing writes the gates that passed. If all gates of the run passed and there are few, it adds the sources of their
+// values. Otherwise it writes two gates on a line if there is room.
+func (t *terminalWriter) passing(good []result.Gate, all bool) {
 	if len(good) == 0 {
 		return
 	}
-	columns := [][]string{passed(good, t.width)}
+	sourced := all && len(good) <= maxSourced
+	columns := [][]string{passed(good, t.width, sourced)}
 	left := 0
-	if half := (len(good) + 1) / 2; len(good) > 3 {
-		two := [][]string{passed(good[:half], math.MaxInt), passed(good[half:], math.MaxInt)}
+	if half := (len(good) + 1) / 2; len(good) > 3 && !sourced {
+		two := [][]string{passed(good[:half], math.MaxInt, false), passed(good[half:], math.MaxInt, false)}
 		left = widest(two[0])
 		if left+4+widest(two[1]) <= t.width {
 			columns = two
@@ -157,11 +189,15 @@ func (t *terminalWriter) passing(good []result.Gate) {
 	}
 }
 
-// passed formats each gate as a line of at most width columns.
-func passed(good []result.Gate, width int) []string {
-	tab := newTable("", "~", ">", "")
+// passed formats each gate as a line of at most width columns, with the source of its value if sourced is set.
+func passed(good []result.Gate, width int, sourced bool) []string {
+	tab := newTable("", "~", ">", "", "~")
 	for _, g := range good {
-		tab.add(word(g.Verdict), terminal.Clean(g.Name), gateValue(g), gateBound(g))
+		source := ""
+		if sourced {
+			source = withoutRank(sourceText(g)) // the report has the whole text
+		}
+		tab.add(word(g.Verdict), terminal.Clean(g.Name), gateValue(g), gateBound(g), source)
 	}
 	return tab.lines(width, noPaint)
 }

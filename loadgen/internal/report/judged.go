@@ -275,6 +275,12 @@ func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 	return guide{}, false
 }
 
+// exceeds reports whether a row of a key metric is above its recommended bound.
+func exceeds(metric string, row result.KeyRow, hours float64) bool {
+	g, ok := guideOf(metric, row, hours)
+	return ok && keyValue(row) != nil && *keyValue(row) > g.bound
+}
+
 // keyValue returns the p99 of a row, or the value of the row if it has no p99.
 func keyValue(row result.KeyRow) *float64 { return cmp.Or(row.P99, row.Value) }
 

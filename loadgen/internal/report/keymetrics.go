@@ -39,10 +39,8 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 	for _, row := range k.Rows {
 		b.Histogram = b.Histogram || row.P99 != nil
 		v := keyRowView{KeyRow: row, Label: terminal.Clean(row.Label), Value: keyText(row), Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
-		if value := keyValue(row); value != nil {
-			if g, ok := guideOf(k.Name, row, hours); ok {
-				v.Guide, v.Exceeds = g.text, *value > g.bound
-			}
+		if g, ok := guideOf(k.Name, row, hours); ok && keyValue(row) != nil {
+			v.Guide, v.Exceeds = g.text, exceeds(k.Name, row, hours)
 		}
 		v.Spark = sparkline(k.Name, v.Label, drawnSections)
 		b.Rows = append(b.Rows, v)
@@ -100,7 +98,7 @@ func keyLines(k result.KeyMetric, hours float64, width int) []string {
 	var lines []string
 	for i, row := range k.Rows {
 		mark := " "
-		if g, ok := guideOf(k.Name, row, hours); ok && keyValue(row) != nil && *keyValue(row) > g.bound {
+		if exceeds(k.Name, row, hours) {
 			mark = "!"
 		}
 		c := fmt.Sprintf("%-*s %*s%s", labels, terminal.Shorten(terminal.Clean(row.Label), labels), values, keyText(row), mark)

@@ -13,8 +13,8 @@ import (
 func TestBusyMachineIsToldFirst(t *testing.T) {
 	r := stormRun()
 	r.Gates[0].Verdict, r.Gates[0].Value, r.Gates[0].Withheld, r.Gates[0].Unit = result.NoData, nil, ptr(0.384), "seconds"
-	r.BusyMachine = []string{"other programs used 1.0 of 2 processors in phase under"}
-	const want = "The machine was busy, so latencies may be too high: other programs used 1.0 of 2 processors in phase under. Stop these programs, or use an idle machine."
+	r.Measurements.Phases[2].Machine = &result.Machine{Busy: "other programs used 1.0 of 2 processors"}
+	const want = "The machine was busy, so latencies may be too high: other programs used 1.0 of 2 processors in phase storm. Stop these programs, or use an idle machine."
 	text := summary(t, r, TerminalOptions{Width: 120})
 	if joined := strings.ReplaceAll(text, "\n", " "); !strings.HasPrefix(joined, "warning: "+want) || !strings.Contains(text, "(384 ms)") {
 		t.Errorf("it begins with %.200q", text)
@@ -27,21 +27,54 @@ func TestBusyMachineIsToldFirst(t *testing.T) {
 	if err := Summary(&pull, r); err != nil || !strings.Contains(pull.String(), "other programs used 1.0 of 2 processors") {
 		t.Errorf("%v, %q", err, pull.String())
 	}
-	r.BusyMachine = nil
+	r.Measurements.Phases[2].Machine = nil
 	if text := summary(t, r, TerminalOptions{}) + render(t, r, nil); strings.Contains(text, "machine was busy") {
 		t.Error("the page says that a quiet machine was busy")
 	}
 }
 
-// Many phases are one line; the line does not ask to stop a hypervisor.
+// The phases that gave the values of gates come first, then those in which most processors were in use. The line does
+// not ask to stop a hypervisor.
 func TestBusyMachineIsOneLine(t *testing.T) {
-	line := busyMachine(result.Result{BusyMachine: []string{"the hypervisor took 9% of the processors' time in phase a", "x in phase b", "y in phase c", "z in phase d"}})
-	if !strings.Contains(line, "in phase a; x in phase b; 2 more phases were busy too. Use an idle") || strings.Contains(line, "Stop these") {
-		t.Error(line)
+	busy := func(name, why string, used float64) result.Phase {
+		return result.Phase{Name: name, Start: at(0), End: at(10), Machine: &result.Machine{Busy: why, BusySeconds: 10 * used}}
 	}
-	const programs = "other programs used 1.7 of 2 processors in phase a"
-	line = busyMachine(result.Result{BusyMachine: []string{programs, "other programs used 0.9 of 2 processors in phase b", "c"}})
-	if !strings.Contains(line, programs+", 0.9 of 2 processors in phase b; 1 more phase was busy too. Stop these") {
-		t.Error(line)
+	programs := func(n string) string { return "other programs used " + n + " of 2 processors" }
+	for want, r := range map[string]result.Result{
+		"so latencies may be too high: other programs used 0.9 of 2 processors in phase b, 1.5 of 2 in d, 1.4 of 2 in a, 0.6 of 2 in c, 1 more phase. Stop these": {
+			Gates: []result.Gate{{Unit: "seconds", Detail: "worst of 4 values: b/patch-configmap: p99 of 273 samples"}, {Unit: "count", Detail: "e: 0"}},
+			Measurements: result.Measurements{Phases: []result.Phase{
+				busy("a", programs("1.4"), 1.7), busy("b", programs("0.9"), 2), busy("c", programs("0.6"), 1.6), busy("d", programs("1.5"), 1.8), busy("e", "x", 1), {Name: "quiet"},
+			}},
+		},
+		"so latencies may be too high: the hypervisor took 9% of the processors' time in phase a, x in phase b. Use an idle": {
+			Measurements: result.Measurements{Phases: []result.Phase{busy("a", "the hypervisor took 9% of the processors' time", 2), busy("b", "x", 1)}},
+		},
+	} {
+		if line := busyMachine(r); !strings.Contains(line, want) {
+			t.Errorf("got %q, want %q", line, want)
+		}
+	}
+}
+
+// Near the verdict, the page says whether the load generator kept up. If there is a symptom but no diagnosis, it names
+// the command that makes one.
+func TestPageTellsTheGeneratorsState(t *testing.T) {
+	const kept, saturated, diagnose = "The load generator kept up (not saturated): in the whole run, its timers fired at most 193 ms late (p99 61 ms).", "The load generator was saturated", "<code>loadgen diagnose DIR</code>"
+	r := stormRun() // its fsyncs are slower than the guideline
+	r.Measurements.Generator.SchedulingLag = result.Latency{Count: 100, P99: .061, Max: .193}
+	page := render(t, r, nil)
+	for _, want := range []string{kept, diagnose} {
+		if at := strings.Index(page, want); at < 0 || at > strings.Index(page, `id="h-gates"`) {
+			t.Errorf("%q is not above the gates", want)
+		}
+	}
+	r.Measurements.Generator.Saturated, r.Diagnosis = []string{"x"}, &result.Diagnosis{Answer: result.Healthy}
+	if page := render(t, r, nil); strings.Contains(page, kept) || !strings.Contains(page, saturated) || strings.Contains(page, diagnose) {
+		t.Error("a saturated generator kept up, or a diagnosed run asks for a diagnosis")
+	}
+	r.Measurements.Generator, r.Diagnosis, r.Key = result.Generator{}, nil, nil
+	if page := render(t, r, nil); strings.Contains(page, "The load generator was") || strings.Contains(page, "The load generator kept") || strings.Contains(page, diagnose) {
+		t.Error("the page tells a state that was not recorded")
 	}
 }

@@ -311,7 +311,7 @@ func TestPageWithoutScriptAndPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := browsertest.Must(t, ctx, chromedp.Text(chromedp.CSS("main")))
-	for _, want := range []string{"FAIL", "mutating-latency", "Where the time went", "wire -4.21 ms", keyFsync, "WAL fsync p99", "Peak", "loadgen run node-failure-storm --set nodes.count=500"} {
+	for _, want := range []string{"FAIL", "mutating-latency", "Where the time went", "outside handler -4.21 ms", keyFsync, "WAL fsync p99", "Peak", "loadgen run node-failure-storm --set nodes.count=500"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without script the page does not show %q", want)
 		}

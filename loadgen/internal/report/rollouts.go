@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
@@ -19,7 +21,7 @@ type rolled struct {
 }
 
 // rolloutsView returns the drawings of the first maxFalls rollouts, and a table of all rollouts.
-func rolloutsView(_ context.Context, p *page) (any, error) {
+func rolloutsView(ctx context.Context, p *page) (any, error) {
 	all := rolledOut(p.result.Measurements.Phases)
 	var v struct {
 		Waterfalls []chart.Waterfall
@@ -29,11 +31,31 @@ func rolloutsView(_ context.Context, p *page) (any, error) {
 	if v.Waterfalls, more = waterfalls(all); len(v.Waterfalls) == 0 {
 		return nil, nil
 	}
+	for i, r := range all[:len(v.Waterfalls)] {
+		v.Waterfalls[i].Note = strings.TrimSpace(v.Waterfalls[i].Note + " " + p.clientLimit(ctx, r.Rollout))
+	}
 	v.Table = rolloutTable(all)
 	if more > 0 {
 		v.Table.Note += fmt.Sprintf(" %s of the table are not drawn.", plural(int64(more), "rollout"))
 	}
 	return v, nil
+}
+
+// clientLimit returns a sentence if the client-side rate limiter of kube-controller-manager delayed the creation of the
+// pods: on average, at least one POST request was waiting for it until all pods existed.
+func (p *page) clientLimit(ctx context.Context, r result.Rollout) string {
+	i := slices.IndexFunc(r.Hops, func(h result.Hop) bool { return h.Name == "pods" && h.Last != nil && *h.Last > 0 })
+	if i < 0 || p.src == nil {
+		return ""
+	}
+	took := *r.Hops[i].Last
+	end := r.Began.Add(time.Duration(took * float64(time.Second)))
+	found, err := p.src.Range(ctx, fmt.Sprintf(`sum(increase(rest_client_rate_limiter_duration_seconds_sum{job="kube-controller-manager", verb="POST"}[%.0fms])) / %g`, took*1000, took), end, end, time.Second)
+	if err != nil || len(found) == 0 || len(found[0].Points) == 0 || !(found[0].Points[0].V >= 1) {
+		return ""
+	}
+	return fmt.Sprintf("Limited by kube-controller-manager's client (--kube-api-qps%s): until all pods existed, %s POST requests waited for its rate limiter on average.",
+		p.qps, chart.Number(found[0].Points[0].V, 2))
 }
 
 // rolledOut returns the rollouts of a run that have hops, in order.
@@ -74,7 +96,7 @@ func rolloutTable(all []rolled) table {
 		Head: heads("Phase", "Rollout", "Step", ">Objects", ">First object", ">Last object", ">Added time"),
 		Note: "Steps: api write (the API server answered the change), replicaset (created or scaled), pods (created), binding (pod bound to a node), ready (pod Ready), endpointslice (pod ready in an EndpointSlice). " +
 			"First object, Last object: the times when a watch saw the first and the last object reach the step. Time 0 is just before the change was sent. " +
-			"Added time: from when all earlier steps were complete until this step was complete. The step with the longest added time is the bottleneck.",
+			"Added time: from when all earlier steps were complete until this step was complete. In a deploy or scale, the step with the longest added time is the bottleneck. A rolling update scales the ReplicaSets in turns, so its step replicaset always lasts long.",
 	}
 	for _, r := range all {
 		for i, added := range addedBy(r.Hops) {
@@ -107,7 +129,7 @@ const maxRollouts = 5
 // rollouts writes a line for each rollout, with the time at which its last object reached each hop.
 func (t *terminalWriter) rollouts(r result.Result) {
 	hopNames := []string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
-	tab := newTable("~ROLLOUTS, time until done", ">api write", ">replicaset", ">pods", ">binding", ">ready", ">endpoints")
+	tab := newTable("~ROLLOUTS, time until done", ">api write", ">replicaset", ">pods", ">binding", ">ready", ">endpointslice")
 	all := rolledOut(r.Measurements.Phases)
 	if len(all) == 0 {
 		return
@@ -142,7 +164,7 @@ func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
 				Name: name, First: h.First, Last: h.Last, Count: h.Count,
 				Short: h.Count < r.Pods && h.Name != "api write" && h.Name != "replicaset", // the pieces of these two hops are not pods
 			})
-			if added != nil && *added > most {
+			if added != nil && *added > most && r.Action != "rollingUpdate" {
 				most = *added
 				note = fmt.Sprintf("Step %q added the most time: %s.", name, seconds(most))
 			}

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -125,5 +128,38 @@ func TestSummaryListsRollouts(t *testing.T) {
 	}
 	if strings.Contains(summary(t, floodRun(), TerminalOptions{}), "ROLLOUTS") {
 		t.Error("the summary of a run without rollouts has a section on rollouts")
+	}
+}
+
+// waiting answers the query for requests that wait for kube-controller-manager's client with a number, and other
+// queries with nothing.
+type waiting float64
+
+func (w waiting) Range(_ context.Context, expr string, start, _ time.Time, _ time.Duration) ([]chart.Series, error) {
+	if w == 0 || !strings.Contains(expr, `rest_client_rate_limiter_duration_seconds_sum{job="kube-controller-manager", verb="POST"}[26100ms]`) {
+		return nil, nil
+	}
+	return []chart.Series{{Points: []chart.Point{{T: start, V: float64(w)}}}}, nil
+}
+
+// If requests of kube-controller-manager waited for its own rate limiter, the rollout names the limit. A rolling update
+// names no step, because its ReplicaSets are scaled in turns.
+func TestRolloutNamesTheClientsLimit(t *testing.T) {
+	const limited = "Limited by kube-controller-manager&#39;s client (--kube-api-qps 20): until all pods existed, 26 POST requests waited for its rate limiter on average."
+	for what, c := range map[string]struct {
+		action  string
+		waiting waiting
+		want    string
+	}{
+		"limited":        {"deploy", 26, "Step &#34;pods&#34; added the most time: 26 s. " + limited},
+		"not limited":    {"deploy", .9, "Step &#34;pods&#34; added the most time: 26 s.</b>"},
+		"not recorded":   {"deploy", 0, "Step &#34;pods&#34; added the most time: 26 s.</b>"},
+		"rolling update": {"rollingUpdate", 26, "<b>" + limited},
+	} {
+		r := hopsRun()
+		r.Measurements.Phases[0].Workload.Rollouts[0].Action = c.action
+		if page := render(t, r, c.waiting); !strings.Contains(page, c.want) {
+			t.Errorf("%s: %q is not on the page", what, c.want)
+		}
 	}
 }

@@ -32,7 +32,7 @@ func pointTable(all []result.Scheduling) table {
 	t := table{
 		Caption: "By extension point", Merged: 2,
 		Head: heads("Phase", ">Attempts", "Extension point", ">Runs", ">Mean per run", ">p99 per run", ">Total time", ">Mean per attempt"),
-		Note: "Attempts: attempts to place a pod. Total time: all runs of the extension point together. Mean per attempt: the total time divided by the number of attempts. PostFilter is preemption. PreBind and later extension points run while the scheduler already works on the next pod.",
+		Note: "Attempts: attempts to place a pod. Total time: all runs of the extension point together. Mean per attempt: the total time divided by the number of attempts. PostFilter is preemption. PreBind and later extension points run while the scheduler already works on the next pod. A dash instead of a p99 means that it is above the last bucket of the histogram.",
 	}
 	for _, s := range all {
 		phase, attempts := terminal.Clean(s.Phase), chart.Count(s.Attempts)

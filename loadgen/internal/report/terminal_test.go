@@ -3,6 +3,7 @@ package report
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,8 +37,8 @@ func TestSummaries(t *testing.T) {
 			if got != string(want) {
 				t.Errorf("got\n%s\nwant\n%s(go test -run Summaries -update rewrites it)", got, want)
 			}
-			if n := strings.Count(got, "\n"); n > 45 {
-				t.Errorf("%d lines do not fit a screen of 45", n)
+			if n := strings.Count(got, "\n"); n > 46 {
+				t.Errorf("%d lines do not fit a screen of 46", n)
 			}
 		})
 	}
@@ -171,5 +172,38 @@ func TestFailedAlertTellsHowFarItLooksBack(t *testing.T) {
 	got := strings.Join(strings.Fields(summary(t, r, TerminalOptions{Width: 100, Dir: "runs/x"})), " ")
 	if !strings.Contains(got, "look back 3m0s, to 02:58:43, in flood") {
 		t.Errorf("the summary cuts off the text about the alert:\n%s", got)
+	}
+}
+
+// A gate that passed shows where its value comes from, and the objective if the gate has another name: the page the
+// whole source, the summary what fits. With many such gates, the summary shows two on a line, without the sources.
+func TestPassingGatesShowTheSourceOfTheirValue(t *testing.T) {
+	r := stormRun()
+	r.Gates = []result.Gate{
+		{Name: "lost", Objective: "watch-lost", Op: "<=", Unit: "count", Value: new(float64), Verdict: result.Pass, Over: []string{"storm"}, Detail: "storm/crowd: of 11800 expected events"},
+		{Name: "writes", Objective: "expr", Op: "<=", Unit: "seconds", Value: ptr(.572), Bound: 1, Verdict: result.Pass, Over: []string{"storm"}, Detail: "worst of 30 values: storm, PATCH events: p99 between 400 ms and 600 ms (the slowest of 28 observations by kube-apiserver)"},
+		{Name: "missed-heartbeats", Objective: "missed-heartbeats", Op: "<=", Unit: "count", Value: new(float64), Verdict: result.Pass, Detail: "the run: counts only those missed because of loadgen"},
+		{Name: "took", Objective: "phase-duration", Op: "<=", Unit: "seconds", Value: ptr(9), Bound: 60, Verdict: result.Pass, Over: []string{"storm"}, Detail: "storm"},
+	}
+	text, page := summary(t, r, TerminalOptions{}), render(t, r, nil)
+	for _, want := range []string{
+		"≤ 0    watch-lost, storm/crowd: of 11800 expected events\n", "≤ 1 s  storm, PATCH events: p99 between 400 ms and 600 ms (the slo…\n",
+		"≤ 0    counts only those missed because of loadgen\n", "≤ 1m   phase-duration\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	for _, want := range []string{
+		"phase storm<br>watch-lost, storm/crowd: of 11800 expected events</small>", "<br>counts only those missed because of loadgen</small>", "<br>phase-duration</small>",
+		"<br>worst of 30 values: storm, PATCH events: p99 between 400 ms and 600 ms (the slowest of 28 observations by kube-apiserver)</small>",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not on the page", want)
+		}
+	}
+	r.Gates = slices.Concat(r.Gates, r.Gates, r.Gates)
+	if text := summary(t, r, TerminalOptions{}); !strings.Contains(text, "PASS  lost                    0  ≤ 0      PASS  ") || strings.Contains(text, "watch-lost") {
+		t.Errorf("12 gates:\n%s", text)
 	}
 }

@@ -27,10 +27,13 @@ type page struct {
 	Headline        string
 	Description     string
 	Machine         string // the phases in which the machine was busy, and the reason; empty if it never was
+	Generator       string // whether the load generator was fast enough
+	Diagnose        bool   // the page names the command that looks for causes
 	Warnings, Notes []string
 	Facts           []fact
 	Reasons         []string
 	LookBack        string // range of rates and quantiles
+	Zero            string // time of day at which the axis begins; empty: unknown
 	Sections        []drawnSection
 
 	PanelStyle template.CSS
@@ -45,6 +48,7 @@ type page struct {
 	yaml     string
 	src      chart.Source
 	interval time.Duration // between scrapes
+	qps      string        // " 20" if the limit of kube-controller-manager's client is known
 	phases   []scriptPhase
 	live     bool // the run is in progress
 	steered  bool // the page has buttons to control the run
@@ -69,15 +73,21 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	}
 	head := headline(r)
 	p.Scenario, p.Class, p.Word = runName(r), cmp.Or(style(r.Verdict), "nodata"), runWord(r)
-	p.Machine = busyMachine(r)
+	p.Machine, p.Generator, p.Diagnose = busyMachine(r), generatorState(r), undiagnosed(r)
 	p.Warnings, p.Notes = cleaned(r.Run.Warnings), cleaned(r.Notes)
 	p.Headline, p.Description = strings.ToUpper(head[:1])+head[1:]+".", terminal.Clean(s.Description)
 	p.Facts, p.Reasons = facts(r), otherReasons(r)
 	p.result, p.events, p.yaml, p.src = r, timeline, string(text), src
 	p.Origin = origin(r)
+	if r.Run.Cluster.Bundled && err == nil {
+		p.qps = " " + fmt.Sprint(cmp.Or(s.ControlPlane.ControllerManager.QPS, 20))
+	}
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
 	p.interval = cmp.Or(p.interval, s.Record.Interval.D(), rundir.DefaultInterval)
 	p.layTimeline(r, timeline, p.interval)
+	if !p.Grid.Start.IsZero() {
+		p.Zero = p.Grid.Start.UTC().Format("15:04:05 UTC")
+	}
 	p.LookBack = chart.Format(scenario.Seconds, rateSteps*p.Grid.Step.Seconds())
 	p.layTracks(r.Recovery)
 	if p.bare {
@@ -104,7 +114,7 @@ func facts(r result.Result) []fact {
 	if r.Run.Cluster.Bundled {
 		plane = cmp.Or(plane, "bundled")
 	}
-	f := []fact{{"Duration", chart.Format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
+	f := []fact{{"Duration of the phases", chart.Format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
 	if v := kubernetesText(r.Run.Versions); v != "" {
 		f = append(f, fact{"Kubernetes", v})
 	}
