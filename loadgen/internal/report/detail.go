@@ -131,7 +131,7 @@ func machineTable(phases []result.Phase) table {
 }
 
 func nodesTable(n *result.Nodes) table {
-	t := table{Caption: "Simulated nodes", Head: heads("Measurement", "Value"), Note: "Errors 403 and 404 are normal when nodes and pods start."}
+	t := table{Caption: "Simulated nodes", Head: heads("Measurement", "Value")}
 	if n == nil || n.Count == 0 {
 		return t
 	}
@@ -148,6 +148,9 @@ func nodesTable(n *result.Nodes) table {
 	t.add("Open watches, maximum", chart.Count(n.Watches))
 	t.add("Watches that resumed", chart.Count(n.Reconnects))
 	t.add("Watches that listed again", chart.Count(n.Relists))
+	if len(n.Errors) > 0 {
+		t.Note = "Errors 403 and 404 are normal when nodes start."
+	}
 	for _, k := range sortedKeys(n.Errors) {
 		t.add("Errors: "+terminal.Clean(k), chart.Count(n.Errors[k]))
 	}

@@ -16,7 +16,11 @@ func gatesView(_ context.Context, p *page) (any, error) {
 	var rows []gateRow
 	said := ""
 	for _, g := range ownGates(p.result) {
-		row := gateRow{Gate: g, Over: overText(g, len(p.result.Measurements.Phases)), Source: sourceText(g), Detail: terminal.Clean(g.Detail), More: g.Verdict != result.Pass && g.Detail+g.Expr != ""}
+		row := gateRow{Gate: g, Over: strings.Join(given(overText(g, len(p.result.Measurements.Phases)), otherObjective(g)), ", "), Detail: terminal.Clean(g.Detail)}
+		if g.Verdict == result.Pass {
+			row.Detail, row.Expr = sourceText(g), ""
+		}
+		row.More = row.Detail+row.Expr != ""
 		if x, ok := traceOf(p.result, g); ok {
 			row.Trace = traceAnchor(x)
 		}
@@ -35,33 +39,34 @@ func gatesView(_ context.Context, p *page) (any, error) {
 
 type gateRow struct {
 	result.Gate
-	Over, Source, Detail string
-	More                 bool   // a second line shows the detail or the expression
-	Trace                string // target of a link to a trace that shows why the gate failed; empty: no link
+	Over, Detail string
+	More         bool   // a second line shows the detail or the expression
+	Trace        string // target of a link to a trace that shows why the gate failed; empty: no link
 }
 
-// sourceText returns the objective of a gate that has another name and, if the gate passed, where its value comes from.
-// It omits a source that names only phases.
-func sourceText(g result.Gate) string {
-	if g.Objective == alertObjective {
+// otherObjective returns the objective of a gate, unless the gate has the same name.
+func otherObjective(g result.Gate) string {
+	if g.Objective == g.Name || g.Objective == "expr" || g.Objective == alertObjective {
 		return ""
 	}
-	var parts []string
-	if g.Objective != g.Name && g.Objective != "expr" {
-		parts = append(parts, g.Objective)
+	return g.Objective
+}
+
+// sourceText says where the value of a gate comes from. It returns "" if the source is only a phase.
+func sourceText(g result.Gate) string {
+	of, source, found := strings.Cut(g.Detail, ": ")
+	switch {
+	case !found || g.Objective == alertObjective:
+		return ""
+	case of == "all", of == "the run": // the reader already knows
+		return terminal.Clean(source)
 	}
-	if of, source, found := strings.Cut(g.Detail, ": "); found && g.Verdict == result.Pass {
-		if of != "all" && of != "the run" { // what the value covers is already shown
-			source = g.Detail
-		}
-		parts = append(parts, source)
-	}
-	return terminal.Clean(strings.Join(parts, ", "))
+	return terminal.Clean(g.Detail)
 }
 
 // withoutRank removes the number of values from the source of a gate's value: "worst of 4 values: ".
 func withoutRank(source string) string {
-	if _, after, found := strings.Cut(source, " values: "); found && strings.Contains(source, "worst of ") {
+	if _, after, found := strings.Cut(source, " values: "); found && strings.HasPrefix(source, "worst of ") {
 		return after
 	}
 	return source
@@ -195,7 +200,7 @@ func passed(good []result.Gate, width int, sourced bool) []string {
 	for _, g := range good {
 		source := ""
 		if sourced {
-			source = withoutRank(sourceText(g)) // the report has the whole text
+			source = strings.Join(given(otherObjective(g), withoutRank(sourceText(g))), ", ") // the report has the whole text
 		}
 		tab.add(word(g.Verdict), terminal.Clean(g.Name), gateValue(g), gateBound(g), source)
 	}

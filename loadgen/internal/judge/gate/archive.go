@@ -255,7 +255,7 @@ func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w win
 				seen += " by " + c.objective.Needs[0]
 			}
 			if tooFewFor(int64(math.Round(total)), q) {
-				seen = "the slowest of " + seen
+				seen = "slowest of " + seen
 			}
 			r.detail = fmt.Sprintf("%s between %s and %s (%s)", quantileName(q), show(u, low), show(u, b.UpperBound), seen)
 			if math.IsInf(b.UpperBound, 1) {

@@ -86,7 +86,7 @@ func measured() map[string]func(evidence) finding {
 			}
 			return reading{
 				value: float64(m.Nodes.MissedByGenerator), nothing: m.Nodes.Heartbeats == 0 && m.Nodes.MissedByGenerator == 0,
-				detail: fmt.Sprintf("counts only those missed because of loadgen; %d missed because of the API server, %d acknowledged", m.Nodes.MissedByServer, m.Nodes.Heartbeats),
+				detail: fmt.Sprintf("counts only misses caused by loadgen; %d missed because of the API server, %d acknowledged", m.Nodes.MissedByServer, m.Nodes.Heartbeats),
 			}
 		}),
 		"nodes-ready": overRun(func(m result.Measurements) reading {

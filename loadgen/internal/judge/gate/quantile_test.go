@@ -60,7 +60,7 @@ func TestScrapedQuantilesOfFewObservations(t *testing.T) {
 		want         result.Verdict
 		detail       string
 	}{
-		{60, "16ms", result.Pass, "p99 between 8 ms and 16 ms (the slowest of 60 observations by etcd)"},
+		{60, "16ms", result.Pass, "p99 between 8 ms and 16 ms (slowest of 60 observations by etcd)"},
 		{60, "13ms", result.NoData, "if the slowest observation is at the upper edge of its bucket, the value is 16 ms, which is over 13 ms"},
 		{60, "10ms", result.Fail, "60 observations"},
 		{99, "13ms", result.NoData, "too few observations for the quantile (a p99 needs 100)"},
