@@ -55,14 +55,6 @@ func partTexts() map[string]partText {
 	}
 }
 
-// partName returns the name of a part that reports show. "wire" suggests only the network.
-func partName(name string) string {
-	if name == result.PartWire {
-		return "outside handler"
-	}
-	return terminal.Clean(name)
-}
-
 func breakdownView(_ context.Context, p *page) (any, error) {
 	var v struct {
 		Splits []splitView
@@ -123,7 +115,8 @@ func newSplitView(b result.Breakdown) splitView {
 	texts := partTexts()
 	for _, p := range b.Parts {
 		text := texts[p.Name]
-		add(partName(p.Name), sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note), spansText(p.Spans)), text.colour, p.Seconds)
+		name := cmp.Or(map[string]string{result.PartWire: "outside handler"}[p.Name], terminal.Clean(p.Name)) // "wire" suggests only the network
+		add(name, sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note), spansText(p.Spans)), text.colour, p.Seconds)
 		if p.Most != nil {
 			last := &v.Pieces[len(v.Pieces)-1]
 			last.Value, last.Share = upTo(last.Value, seconds(*p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)

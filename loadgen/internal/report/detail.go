@@ -44,7 +44,7 @@ func phaseTables(r result.Result) []table {
 	}
 	out := []table{overview}
 	for _, t := range []table{
-		deliveryTable(phases), transitionTable(phases), requests, watches, figuresTable(phases), nodesTable(r.Measurements.Nodes), machineTable(phases), workersTable(r.Measurements.Workers),
+		deliveryTable(phases), transitionTable(phases), requests, watches, figuresTable(phases), nodesTable(r.Measurements.Nodes), workersTable(r.Measurements.Workers),
 	} {
 		if len(t.Rows) > 0 {
 			out = append(out, t)
@@ -119,19 +119,8 @@ func watchRow(p result.Phase, w result.Watches) []string {
 	return append(row, chart.Count(w.Reconnects), chart.Count(w.Relists))
 }
 
-// machineTable returns a table with the use of the generator's machine in each phase.
-func machineTable(phases []result.Phase) table {
-	t := table{Caption: "The load generator's machine", Head: heads("Phase", "Use")}
-	for _, p := range phases {
-		if p.Machine != nil && len(p.Machine.Notes) > 0 {
-			t.add(terminal.Clean(p.Name), terminal.Clean(strings.Join(p.Machine.Notes, "; ")))
-		}
-	}
-	return t
-}
-
 func nodesTable(n *result.Nodes) table {
-	t := table{Caption: "Simulated nodes", Head: heads("Measurement", "Value")}
+	t := table{Caption: "Simulated nodes", Head: heads("Measurement", "Value"), Note: "If there are errors: 403 and 404 are normal when nodes start."}
 	if n == nil || n.Count == 0 {
 		return t
 	}
@@ -148,9 +137,6 @@ func nodesTable(n *result.Nodes) table {
 	t.add("Open watches, maximum", chart.Count(n.Watches))
 	t.add("Watches that resumed", chart.Count(n.Reconnects))
 	t.add("Watches that listed again", chart.Count(n.Relists))
-	if len(n.Errors) > 0 {
-		t.Note = "Errors 403 and 404 are normal when nodes start."
-	}
 	for _, k := range sortedKeys(n.Errors) {
 		t.add("Errors: "+terminal.Clean(k), chart.Count(n.Errors[k]))
 	}

@@ -76,7 +76,7 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	if c.Unit == "cores" && machine.Ours(p.result.Run) {
 		d.Level, d.LevelText = float64(p.result.Run.Host.CPUs), fmt.Sprintf("%d processors of the machine", p.result.Run.Host.CPUs)
 	}
-	d.Draw(lines, p.Grid, p.when(c.window()))
+	d.Draw(lines, p.Grid, p.when(rateSteps))
 	return d
 }
 
@@ -134,23 +134,11 @@ const unnamed = "(no label)"
 // the range of a rate has at least two samples, and the range of a gauge at least one.
 func windows(g chart.Grid) *strings.Replacer {
 	ms := func(steps float64) string { return fmt.Sprintf("%dms", int(steps*g.Step.Seconds()*1000)) }
-	return strings.NewReplacer("$rate", ms(rateSteps), "$seen", ms(seenSteps))
+	return strings.NewReplacer("$rate", ms(rateSteps), "$seen", ms(1.5))
 }
 
-// rateSteps and seenSteps are the lengths of $rate, the range of rates, and $seen, the range of gauges, in steps of the
-// grid.
-const (
-	rateSteps = 2.5
-	seenSteps = 1.5
-)
-
-// window returns the length of the longest range in the chart's queries, in steps of the grid.
-func (c metricChart) window() float64 {
-	if slices.ContainsFunc(c.Queries, func(q query) bool { return strings.Contains(q.Expr, "$rate") }) {
-		return rateSteps
-	}
-	return seenSteps
-}
+// rateSteps is the length of $rate, the range of rates, in steps of the grid.
+const rateSteps = 2.5
 
 // perPhase returns a line with a measurement of each phase as a constant. A point between two phases gets the value of
 // the earlier one.
@@ -164,24 +152,22 @@ func (p *page) perPhase(q query, g chart.Grid) chart.Line {
 				continue // the phase is in progress
 			}
 			if !at.Before(phase.Start) && at.Before(phase.End.Add(g.Step)) {
-				values[i] = chart.Round6(phaseValues()[q.PerPhase](p.result.Run, phase))
+				values[i] = chart.Round6(p.ofPhase(q.PerPhase, phase))
 			}
 		}
 	}
 	return chart.NewLine(q.Name, values)
 }
 
-// phaseValues returns the measurements that queries can name in PerPhase. NaN means that the phase has no value.
-func phaseValues() map[string]func(result.Run, result.Phase) float64 {
-	return map[string]func(result.Run, result.Phase) float64{
-		"offered": func(_ result.Run, p result.Phase) float64 { return sums(p).offered },
-		"other programs": func(run result.Run, p result.Phase) float64 {
-			if f, ok := machine.Of(p.Machine, p.Seconds(), run.Host.CPUs, machine.Ours(run)); ok && f.Others != nil {
-				return *f.Others
-			}
-			return math.NaN()
-		},
+// ofPhase returns a measurement that queries can name in PerPhase, or NaN if the phase does not have it.
+func (p *page) ofPhase(name string, phase result.Phase) float64 {
+	if name == "offered" {
+		return sums(phase).offered
 	}
+	if f, ok := machine.Of(phase.Machine, phase.Seconds(), p.result.Run.Host.CPUs, machine.Ours(p.result.Run)); ok && f.Others != nil {
+		return *f.Others // "other programs"
+	}
+	return math.NaN()
 }
 
 // when returns a function that describes point i of the grid by its time and the phases that its window overlaps, such

@@ -57,6 +57,11 @@ func environmentTables(r result.Result) []table {
 			env.add(row.Name, row.Value)
 		}
 	}
+	for _, p := range r.Measurements.Phases {
+		if p.Machine != nil {
+			env.add("Generator's machine in phase "+terminal.Clean(p.Name), terminal.Clean(strings.Join(p.Machine.Notes, "; ")))
+		}
+	}
 	if r.Run.Cluster.Bundled && c.Name != result.SharedCluster {
 		env.add("Logs of the components", "controlplane/logs in the run directory, which contains this page")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,23 +55,14 @@ func otherObjective(g result.Gate) string {
 
 // sourceText says where the value of a gate comes from. It returns "" if the source is only a phase.
 func sourceText(g result.Gate) string {
-	of, source, found := strings.Cut(g.Detail, ": ")
-	switch {
-	case !found || g.Objective == alertObjective:
+	if !strings.Contains(g.Detail, ": ") || g.Objective == alertObjective {
 		return ""
-	case of == "all", of == "the run": // the reader already knows
-		return terminal.Clean(source)
 	}
 	return terminal.Clean(g.Detail)
 }
 
-// withoutRank removes the number of values from the source of a gate's value: "worst of 4 values: ".
-func withoutRank(source string) string {
-	if _, after, found := strings.Cut(source, " values: "); found && strings.HasPrefix(source, "worst of ") {
-		return after
-	}
-	return source
-}
+// rank matches the number of values before the source of a gate's value.
+var rank = regexp.MustCompile(`^worst of \d+ values: `)
 
 // usedUp returns the value of a gate in percent of its upper bound, at most 100. It returns "" for a gate
 // without a value or an upper bound.
@@ -166,16 +158,13 @@ func phaseNames(names []string) string {
 	return text + terminal.Shorten(terminal.Clean(strings.Join(names, ", ")), 30)
 }
 
-// maxSourced is the maximum number of gates that a summary shows with the sources of their values.
-const maxSourced = 8
-
 // passing writes the gates that passed. If all gates of the run passed and there are few, it adds the sources of their
 // values. Otherwise it writes two gates on a line if there is room.
 func (t *terminalWriter) passing(good []result.Gate, all bool) {
 	if len(good) == 0 {
 		return
 	}
-	sourced := all && len(good) <= maxSourced
+	sourced := all && len(good) <= 8
 	columns := [][]string{passed(good, t.width, sourced)}
 	left := 0
 	if half := (len(good) + 1) / 2; len(good) > 3 && !sourced {
@@ -200,7 +189,7 @@ func passed(good []result.Gate, width int, sourced bool) []string {
 	for _, g := range good {
 		source := ""
 		if sourced {
-			source = strings.Join(given(otherObjective(g), withoutRank(sourceText(g))), ", ") // the report has the whole text
+			source = strings.Join(given(otherObjective(g), rank.ReplaceAllString(sourceText(g), "")), ", ") // the report has the whole text
 		}
 		tab.add(word(g.Verdict), terminal.Clean(g.Name), gateValue(g), gateBound(g), source)
 	}

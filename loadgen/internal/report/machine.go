@@ -10,11 +10,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
+// busyPhases returns the phases in which the machine was busy.
+func busyPhases(r result.Result) []result.Phase {
+	return slices.DeleteFunc(slices.Clone(r.Measurements.Phases), func(p result.Phase) bool { return p.Machine == nil || p.Machine.Busy == "" })
+}
+
 // busyMachine returns sentences about the phases in which the machine was busy, or "". The phases that gave the values
 // of gates come first, then those in which most processors were in use.
 func busyMachine(r result.Result) string {
-	const most = 4
-	busy := slices.DeleteFunc(slices.Clone(r.Measurements.Phases), func(p result.Phase) bool { return p.Machine == nil || p.Machine.Busy == "" })
+	busy := busyPhases(r)
 	if len(busy) == 0 {
 		return ""
 	}
@@ -22,19 +26,17 @@ func busyMachine(r result.Result) string {
 	slices.SortStableFunc(busy, func(x, y result.Phase) int {
 		return cmp.Or(btoi(decides(r, y))-btoi(decides(r, x)), cmp.Compare(used(y), used(x)))
 	})
-	const others = "other programs used "
+	const most, others = 4, "other programs used "
 	var why []string
-	hint, last := "Use an idle machine.", ""
-	for _, p := range busy[:min(len(busy), most)] {
+	hint := "Use an idle machine."
+	for i, p := range busy[:min(len(busy), most)] {
 		text := p.Machine.Busy + " in phase " + p.Name
-		used, programs := strings.CutPrefix(p.Machine.Busy, others)
-		if programs {
+		if used, programs := strings.CutPrefix(p.Machine.Busy, others); programs {
 			hint = "Stop these programs, or use an idle machine."
-			if strings.HasPrefix(last, others) {
+			if i > 0 && strings.HasPrefix(busy[i-1].Machine.Busy, others) {
 				text = strings.TrimSuffix(used, " processors") + " in " + p.Name
 			}
 		}
-		last = p.Machine.Busy
 		why = append(why, text)
 	}
 	if more := len(busy) - most; more > 0 {
@@ -47,11 +49,8 @@ func busyMachine(r result.Result) string {
 // with the source of its value, such as "worst of 4 values: update/patch-configmap".
 func decides(r result.Result, p result.Phase) bool {
 	return slices.ContainsFunc(r.Gates, func(g result.Gate) bool {
-		if g.WorstPhase != "" || g.Unit != "seconds" {
-			return g.WorstPhase == p.Name
-		}
-		rest, found := strings.CutPrefix(withoutRank(g.Detail), p.Name)
-		return found && (rest == "" || strings.ContainsAny(rest[:1], "/,:"))
+		rest, found := strings.CutPrefix(rank.ReplaceAllString(g.Detail, ""), p.Name)
+		return g.Unit == "seconds" && found && (rest == "" || strings.ContainsAny(rest[:1], "/,:"))
 	})
 }
 
@@ -63,15 +62,12 @@ func undiagnosed(r result.Result) bool {
 	}))
 }
 
-// generatorState says whether the load generator was too slow for valid measurements, or returns "" if that was not
-// recorded.
+// generatorState says that the load generator was fast enough for valid measurements. It returns "" if that was not
+// recorded, or if it was saturated, which is then a reason for the verdict.
 func generatorState(r result.Result) string {
 	g := r.Measurements.Generator
-	if !measuredToTheEnd(r.Measurements) || g.SchedulingLag.Count == 0 {
+	if !measuredToTheEnd(r.Measurements) || g.SchedulingLag.Count == 0 || len(g.Saturated) > 0 {
 		return ""
-	}
-	if len(g.Saturated) > 0 {
-		return "The load generator was saturated, so its measurements may show its own delays instead of those of the cluster."
 	}
 	return fmt.Sprintf("The load generator kept up (not saturated): in the whole run, its timers fired at most %s late (p99 %s).",
 		seconds(g.SchedulingLag.Max), seconds(g.SchedulingLag.P99))

@@ -163,7 +163,7 @@ func runsSection(runs []Overlaid) document.Section {
 func busyRuns(runs []Overlaid) []string {
 	var names []string
 	for _, r := range runs {
-		if slices.ContainsFunc(r.Result.Measurements.Phases, func(p result.Phase) bool { return p.Machine != nil && p.Machine.Busy != "" }) {
+		if len(busyPhases(r.Result)) > 0 {
 			names = append(names, r.Name)
 		}
 	}
@@ -177,10 +177,8 @@ func busyRuns(runs []Overlaid) []string {
 // was busy.
 func othersCell(r result.Result) document.Cell {
 	var busy []string
-	for _, p := range r.Measurements.Phases {
-		if p.Machine != nil && p.Machine.Busy != "" {
-			busy = append(busy, p.Name)
-		}
+	for _, p := range busyPhases(r) {
+		busy = append(busy, p.Name)
 	}
 	c := document.Cell{Text: chart.None}
 	sum, seconds := machine.Sum(r.Measurements.Phases)

@@ -287,7 +287,7 @@ func (o *overlay) chart(id string, c metricChart, s overlaidSeries) chart.Chart 
 	if len(without) > 0 {
 		d.Note = "No data in " + listed(without) + "."
 	}
-	d.DrawColoured(lines, o.Grid, o.when(c.window()))
+	d.DrawColoured(lines, o.Grid, o.when(rateSteps))
 	return d
 }
 

@@ -404,7 +404,7 @@ func TestOverlayOfDownsampledRun(t *testing.T) {
 	coarse := overlaid("b", began, "calm", 300)
 	coarse.Interval, coarse.Downsampled = time.Minute, true
 	page := renderOverlay(t, nil, overlaid("a", began, "calm", 300), coarse)
-	for _, want := range []string{"The metrics were downsampled in b (one sample per 1m), so all charts are as coarse.", "covers the 2m 30s before it"} {
+	for _, want := range []string{"The metrics were downsampled in b (one sample per 1m), so all charts are as coarse.", "covers only the 2m 30s before it"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,17 +46,16 @@ func rolloutsView(ctx context.Context, p *page) (any, error) {
 // pods: on average, at least one POST request was waiting for it until all pods existed.
 func (p *page) clientLimit(ctx context.Context, r result.Rollout) string {
 	i := slices.IndexFunc(r.Hops, func(h result.Hop) bool { return h.Name == "pods" && h.Last != nil && *h.Last > 0 })
-	if i < 0 || p.src == nil {
+	if i < 0 || p.src == nil || !p.result.Run.Cluster.Bundled {
 		return ""
 	}
-	took := *r.Hops[i].Last
-	end := r.Began.Add(time.Duration(took * float64(time.Second)))
+	took, end := *r.Hops[i].Last, r.Began.Add(time.Duration(*r.Hops[i].Last*float64(time.Second)))
 	found, err := p.src.Range(ctx, fmt.Sprintf(`sum(increase(rest_client_rate_limiter_duration_seconds_sum{job="kube-controller-manager", verb="POST"}[%.0fms])) / %g`, took*1000, took), end, end, time.Second)
 	if err != nil || len(found) == 0 || len(found[0].Points) == 0 || !(found[0].Points[0].V >= 1) {
 		return ""
 	}
-	return fmt.Sprintf("Limited by kube-controller-manager's client (--kube-api-qps%s): until all pods existed, %s POST requests waited for its rate limiter on average.",
-		p.qps, chart.Number(found[0].Points[0].V, 2))
+	return fmt.Sprintf("Limited by kube-controller-manager's client (--kube-api-qps %g): until all pods existed, %s POST requests waited for its rate limiter on average.",
+		cmp.Or(p.qps, 20), chart.Number(found[0].Points[0].V, 2))
 }
 
 // rolledOut returns the rollouts of a run that have hops, in order.

@@ -56,7 +56,7 @@ func TestPeakBelongsToTheWholeWindow(t *testing.T) {
 		want   string
 	}{
 		{rateSteps, 5, "0:10"}, {rateSteps, 6, "0:12, before or in steady"}, {rateSteps, 8, "0:16, in steady"}, {rateSteps, 11, "0:22, in steady or storm"},
-		{seenSteps, 6, "0:12, before or in steady"}, {seenSteps, 7, "0:14, in steady"}, {seenSteps, 12, "0:24, in storm"}, {rateSteps, 18, "0:36"},
+		{rateSteps, 7, "0:14, before or in steady"}, {rateSteps, 13, "0:26, in storm"}, {rateSteps, 18, "0:36"},
 		{0, 6, "0:12, in steady"}, {0, 16, "0:32"},
 	} {
 		if got := p.when(c.window)(c.point); got != c.want {

@@ -188,14 +188,14 @@ func TestPassingGatesShowTheSourceOfTheirValue(t *testing.T) {
 	text, page := summary(t, r, TerminalOptions{}), render(t, r, nil)
 	for _, want := range []string{
 		"≤ 0    watch-lost, storm/crowd: of 11800 expected events\n", "≤ 1 s  storm, PATCH events: p99 between 400 ms and 600 ms (slowest…\n",
-		"≤ 0    counts only misses caused by loadgen\n", "≤ 1m   phase-duration\n",
+		"≤ 0    the run: counts only misses caused by loadgen\n", "≤ 1m   phase-duration\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
 	for _, want := range []string{
-		"<small>phase storm, watch-lost</small>", `<td colspan="4">storm/crowd: of 11800 expected events</td>`, `<td colspan="4">counts only misses caused by loadgen</td>`, "<small>phase storm, phase-duration</small>",
+		"<small>phase storm, watch-lost</small>", `<td colspan="4">storm/crowd: of 11800 expected events</td>`, `<td colspan="4">the run: counts only misses caused by loadgen</td>`, "<small>phase storm, phase-duration</small>",
 		`<td colspan="4">worst of 30 values: storm, PATCH events: p99 between 400 ms and 600 ms (slowest of 28 observations by kube-apiserver)</td>`,
 	} {
 		if !strings.Contains(page, want) {

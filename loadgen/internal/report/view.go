@@ -33,7 +33,6 @@ type page struct {
 	Facts           []fact
 	Reasons         []string
 	LookBack        string // range of rates and quantiles
-	Zero            string // time of day at which the axis begins; empty: unknown
 	Sections        []drawnSection
 
 	PanelStyle template.CSS
@@ -48,7 +47,7 @@ type page struct {
 	yaml     string
 	src      chart.Source
 	interval time.Duration // between scrapes
-	qps      string        // " 20" if the limit of kube-controller-manager's client is known
+	qps      float64       // --kube-api-qps of kube-controller-manager; 0: the default
 	phases   []scriptPhase
 	live     bool // the run is in progress
 	steered  bool // the page has buttons to control the run
@@ -79,15 +78,10 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	p.Facts, p.Reasons = facts(r), otherReasons(r)
 	p.result, p.events, p.yaml, p.src = r, timeline, string(text), src
 	p.Origin = origin(r)
-	if r.Run.Cluster.Bundled && err == nil {
-		p.qps = " " + fmt.Sprint(cmp.Or(s.ControlPlane.ControllerManager.QPS, 20))
-	}
+	p.qps = s.ControlPlane.ControllerManager.QPS
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
 	p.interval = cmp.Or(p.interval, s.Record.Interval.D(), rundir.DefaultInterval)
 	p.layTimeline(r, timeline, p.interval)
-	if !p.Grid.Start.IsZero() {
-		p.Zero = p.Grid.Start.UTC().Format("15:04:05 UTC")
-	}
 	p.LookBack = chart.Format(scenario.Seconds, rateSteps*p.Grid.Step.Seconds())
 	p.layTracks(r.Recovery)
 	if p.bare {

@@ -260,18 +260,13 @@ func (w window) refusal(b *row, r result.Requests, c call, all total) string {
 	return ""
 }
 
-// addOther adds the name of o to names, unless o is r itself. For other requests of the same load, it adds their variant,
-// verb and tenant.
+// addOther adds the load of o to names, unless o is r itself.
 func addOther(names []string, r, o result.Requests) []string {
 	name := "load " + o.Load
-	switch {
-	case o.Load != r.Load:
-	case o.Verb == r.Verb && o.Variant == r.Variant && o.Tenant == r.Tenant:
-		return names
-	default:
-		name = strings.Join(strings.Fields("other requests of the load: "+o.Verb+" "+o.Variant+" "+o.Tenant), " ")
+	if o.Load == r.Load {
+		name = "other requests of the load"
 	}
-	if slices.Contains(names, name) {
+	if slices.Contains(names, name) || o.Load == r.Load && o.Verb == r.Verb && o.Variant == r.Variant && o.Tenant == r.Tenant {
 		return names
 	}
 	return append(names, name)
