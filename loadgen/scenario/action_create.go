@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // creatable lists the resources that actions can create. The run removes their objects in this order.
@@ -50,10 +51,10 @@ func (c Creatable) Defines() bool { return c.Resource.GroupResource().String() =
 func Creatables() []Creatable {
 	var all []Creatable
 	for _, c := range creatable {
-		of := builtIns()[c.resource]
-		gv, _ := schema.ParseGroupVersion(of.versions[0])
+		of := builtin.Resources()[c.resource]
+		gv, _ := schema.ParseGroupVersion(of.Versions[0])
 		plural, _, _ := strings.Cut(c.resource, ".")
-		all = append(all, Creatable{gv.WithResource(plural), of.kind, c.namespaced})
+		all = append(all, Creatable{gv.WithResource(plural), of.Kind, c.namespaced})
 	}
 	return all
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // Selection selects objects of the run, in all its namespaces.
@@ -241,7 +243,7 @@ func (v *validator) patch(path string, a *Action) {
 		v.fail(path+".patch", "write patch: {metadata: {annotations: {n: '{{.Index}}'}}}", "is missing")
 	case list != (a.PatchType == "json"):
 		v.fail(path+".patch", "a JSON patch is a list of operations, and any other patch consists of fields", "the patch does not match patchType %s", a.PatchType)
-	case a.PatchType == "strategic" && IsCustom(a.Target.Resource):
+	case a.PatchType == "strategic" && builtin.IsCustom(a.Target.Resource):
 		v.fail(path+".patchType", "write merge", "custom resources do not support strategic merge patches")
 	case !v.s.recorded:
 		v.patchTemplate(path+".patch", a)

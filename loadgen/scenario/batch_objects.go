@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
@@ -162,7 +162,7 @@ func (o *Objects) check(i int, first []map[string]any) error {
 		case one.Name == "" && !generated(manifest):
 			return o.at(i, d, "write metadata: {name: web-{{.Iteration}}-{{.Replica}}}", "the %s has no name", one.Kind)
 		}
-		if known := UnknownKind(one.APIVersion, one.Kind); known != "" {
+		if known := builtin.UnknownKind(one.APIVersion, one.Kind); known != "" {
 			return o.at(i, d, known, "Kubernetes has no %s of %s", one.Kind, one.APIVersion)
 		}
 	}
@@ -173,34 +173,6 @@ func generated(manifest map[string]any) bool {
 	meta, _ := manifest["metadata"].(map[string]any)
 	name, _ := meta["generateName"].(string)
 	return name != ""
-}
-
-// UnknownKind returns a hint if apiVersion is in one of Kubernetes' own groups, present or past, and this group lacks
-// the kind. Otherwise it returns "".
-func UnknownKind(apiVersion, kind string) string {
-	group := ""
-	if gv, err := schema.ParseGroupVersion(apiVersion); err == nil {
-		group = gv.Group
-	}
-	var kinds []string
-	for name, of := range builtIns() {
-		switch {
-		case of.kind == kind && slices.Contains(of.versions, apiVersion):
-			return ""
-		case groupOf(name) == group:
-			kinds = append(kinds, of.kind)
-		}
-	}
-	if len(kinds) == 0 && strings.Contains(group, ".") {
-		return "" // a custom resource: only a cluster knows it
-	}
-	for _, of := range builtIns() {
-		if of.kind == kind {
-			return "write apiVersion: " + of.versions[0]
-		}
-	}
-	slices.Sort(kinds)
-	return strictyaml.Hint(kind, slices.Compact(kinds), "write it as `kubectl api-resources` lists it")
 }
 
 func describe(manifest map[string]any) Object {
@@ -332,28 +304,4 @@ func (o *Objects) split(n int) (i, iteration, replica, document int) {
 		rest -= size
 	}
 	return i, iteration, rest/o.documents[i] + 1, rest % o.documents[i]
-}
-
-// ResourceOf returns the resource of a kind, such as "deployments.apps". For custom resources it applies the
-// usual naming rules.
-func ResourceOf(apiVersion, kind string) string {
-	gv, _ := schema.ParseGroupVersion(apiVersion)
-	for name, of := range builtIns() {
-		if of.kind == kind && groupOf(name) == gv.Group {
-			return name
-		}
-	}
-	plural := strings.ToLower(kind)
-	switch {
-	case strings.HasSuffix(plural, "s"), strings.HasSuffix(plural, "x"), strings.HasSuffix(plural, "ch"), strings.HasSuffix(plural, "sh"):
-		plural += "es"
-	case strings.HasSuffix(plural, "y"):
-		plural = strings.TrimSuffix(plural, "y") + "ies"
-	default:
-		plural += "s"
-	}
-	if gv.Group == "" {
-		return plural
-	}
-	return plural + "." + gv.Group
 }

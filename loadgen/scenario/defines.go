@@ -3,13 +3,15 @@ package scenario
 import (
 	"slices"
 	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // MayDefine reports whether objects of the scenario's phases may define a custom resource, such as things.example.com.
 // The objects of hooks, templates and loads of kind "objects" are not known in advance. They may define any resource of
 // a group that is not built into Kubernetes.
 func (s *Scenario) MayDefine(resource string) bool {
-	if !strings.Contains(groupOf(resource), ".") {
+	if !strings.Contains(builtin.GroupOf(resource), ".") {
 		return false // custom resources are never in such a group
 	}
 	hidden := slices.ContainsFunc(s.Background, func(l Load) bool { return l.Kind == "objects" })
@@ -24,5 +26,5 @@ func (s *Scenario) MayDefine(resource string) bool {
 			slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Has() || a.Kind == "custom" }) ||
 			slices.ContainsFunc(p.Load, func(l Load) bool { return l.Kind == "objects" })
 	}
-	return hidden && IsCustom(resource)
+	return hidden && builtin.IsCustom(resource)
 }

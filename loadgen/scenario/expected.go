@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
@@ -147,7 +148,7 @@ func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
 			return nil
 		}
 		for _, k := range expanded.Kinds() {
-			add(Share{Verb: "create", Resource: ResourceOf(k.APIVersion, k.Kind), Part: float64(k.Count) / float64(max(expanded.Len(), 1))})
+			add(Share{Verb: "create", Resource: builtin.ResourceOf(k.APIVersion, k.Kind), Part: float64(k.Count) / float64(max(expanded.Len(), 1))})
 		}
 	case l.OpensWatches():
 		for _, o := range l.Operations() {
@@ -228,8 +229,8 @@ const LastRound = 100 * time.Millisecond
 // KindOf returns the kind of a resource that is built into Kubernetes or defined by the run. For other resources it
 // returns the resource's name.
 func (s *Scenario) KindOf(resource string) string {
-	if of, ok := builtIns()[resource]; ok {
-		return of.kind
+	if of, ok := builtin.Resources()[resource]; ok {
+		return of.Kind
 	}
 	if c, ok := s.CustomResource(resource); ok {
 		return c.Kind

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // minPhase is the minimum length of a phase. Scrapes are at least this far apart.
@@ -257,12 +258,12 @@ func (s *Scenario) unserved() []string {
 				path = fmt.Sprintf("%s.mix[%d].resource", l.Path, i)
 			}
 			hint := "create its CustomResourceDefinition in setup or objects, or run with --kubeconfig on a cluster that serves it"
-			switch of, ok := builtIns()[o.Resource]; {
-			case ok && !slices.ContainsFunc(of.versions, s.ControlPlane.Serves):
-				hint = fmt.Sprintf("set controlPlane.apiServer.flags.runtime-config: %s=true", of.versions[0])
-			case slices.Contains(early, o.Resource) || o.Resource == "" || o.Resource == WidgetResource || !IsCustom(o.Resource):
+			switch of, ok := builtin.Resources()[o.Resource]; {
+			case ok && !slices.ContainsFunc(of.Versions, s.ControlPlane.Serves):
+				hint = fmt.Sprintf("set controlPlane.apiServer.flags.runtime-config: %s=true", of.Versions[0])
+			case slices.Contains(early, o.Resource) || o.Resource == "" || o.Resource == WidgetResource || !builtin.IsCustom(o.Resource):
 				continue
-			case groupOf(o.Resource) == "metrics.k8s.io":
+			case builtin.GroupOf(o.Resource) == "metrics.k8s.io":
 				if s.ControlPlane.MetricsServer.Replicas > 0 {
 					continue
 				}
@@ -292,13 +293,13 @@ func (s *Scenario) unservedVersions() (all []string) {
 
 // ServesVersion returns a hint if the API servers of the scenario do not serve this version of a kind of Kubernetes.
 func (s *Scenario) ServesVersion(apiVersion, kind string) (hint string) {
-	of, ok := builtIns()[ResourceOf(apiVersion, kind)]
+	of, ok := builtin.Resources()[builtin.ResourceOf(apiVersion, kind)]
 	if !ok || s.ControlPlane.Serves(apiVersion) {
 		return ""
 	}
 	hint = fmt.Sprintf("set controlPlane.apiServer.flags.runtime-config: %s=true", apiVersion)
-	if s.ControlPlane.Serves(of.versions[0]) {
-		hint = fmt.Sprintf("write apiVersion: %s, or %s", of.versions[0], hint)
+	if s.ControlPlane.Serves(of.Versions[0]) {
+		hint = fmt.Sprintf("write apiVersion: %s, or %s", of.Versions[0], hint)
 	}
 	return hint
 }

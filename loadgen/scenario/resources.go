@@ -3,59 +3,16 @@ package scenario
 import (
 	_ "embed"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
-
-// resourceTable lists the resources built into Kubernetes. A test generates and checks the table from Kubernetes' own
-// discovery documents.
-//
-//go:embed resources.txt
-var resourceTable string
-
-type builtIn struct {
-	kind     string
-	versions []string // such as apps/v1, the preferred version first
-	verbs    []string
-	cluster  bool // its objects have no namespace
-}
-
-// builtIns maps names, such as "pods" or "deployments.apps", to resources.
-var builtIns = sync.OnceValue(func() map[string]builtIn {
-	all := map[string]builtIn{}
-	for name, words := range rows(resourceTable) {
-		all[name] = builtIn{words[0], strings.Split(words[1], ","), strings.Split(words[2], ","), len(words) > 3}
-	}
-	return all
-})
-
-//go:embed selectable.txt
-var selectableTable string
-
-// selectable maps each resource to the fields that its field selectors may use.
-var selectable = sync.OnceValue(func() map[string][]string { return rows(selectableTable) })
-
-func rows(table string) map[string][]string {
-	all := map[string][]string{}
-	for line := range strings.Lines(table) {
-		if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
-			all[words[0]] = words[1:]
-		}
-	}
-	return all
-}
 
 // documents lists the paths of the discovery and OpenAPI documents that a load can get.
 var documents = []string{"/api", "/apis", "/openapi/v2", "/openapi/v3"}
-
-// IsDocument reports whether an operation's resource is the path of a discovery or
-// OpenAPI document.
-func IsDocument(resource string) bool { return strings.HasPrefix(resource, "/") }
 
 func (v *validator) document(at string, o *Operation) {
 	known := slices.Contains(documents, o.Resource)
@@ -74,40 +31,21 @@ func (v *validator) document(at string, o *Operation) {
 	})
 }
 
-func groupOf(resource string) string {
-	_, group, _ := strings.Cut(resource, ".")
-	return group
-}
-
-// IsCustom reports whether the resource belongs to a group that is not one of Kubernetes' own. The names of such groups
-// contain a dot. Only a cluster knows whether it serves the resource.
-func IsCustom(resource string) bool {
-	if IsDocument(resource) || !strings.Contains(groupOf(resource), ".") {
-		return false
-	}
-	for name := range builtIns() {
-		if groupOf(name) == groupOf(resource) {
-			return false
-		}
-	}
-	return true
-}
-
 func (v *validator) resource(path, name string, verbs ...string) {
-	of, ok := builtIns()[name]
+	of, ok := builtin.Resources()[name]
 	if !ok {
-		if IsCustom(name) {
+		if builtin.IsCustom(name) {
 			return
 		}
-		v.fail(path, resourceHint(name), "Kubernetes has no resource %q", name)
+		v.fail(path, builtin.Hint(name), "Kubernetes has no resource %q", name)
 		return
 	}
 	for _, verb := range verbs {
 		if verb == "apply" {
 			verb = "patch"
 		}
-		if !slices.Contains(of.verbs, verb) {
-			v.fail(path, "it supports "+strings.Join(of.verbs, ", "), "%s does not support %s", name, verb)
+		if !slices.Contains(of.Verbs, verb) {
+			v.fail(path, "it supports "+strings.Join(of.Verbs, ", "), "%s does not support %s", name, verb)
 			return
 		}
 	}
@@ -115,21 +53,10 @@ func (v *validator) resource(path, name string, verbs ...string) {
 
 // clusterScoped reports whether the objects of a resource, built in or defined by the scenario, have no namespace.
 func (v *validator) clusterScoped(name string) bool {
-	if len(v.errs) > 0 || !IsCustom(name) { // invalid definitions cannot be read
-		return builtIns()[name].cluster
+	if len(v.errs) > 0 || !builtin.IsCustom(name) { // invalid definitions cannot be read
+		return builtin.Resources()[name].Cluster
 	}
 	return slices.ContainsFunc(v.s.CustomResources(), func(c CustomResource) bool { return c.Name == name && !c.Namespaced })
-}
-
-func resourceHint(name string) string {
-	plural, _, _ := strings.Cut(name, ".")
-	known := slices.Sorted(maps.Keys(builtIns()))
-	for _, k := range known {
-		if other, _, _ := strings.Cut(k, "."); other == plural || strings.EqualFold(builtIns()[k].kind, plural) {
-			return fmt.Sprintf("did you mean %q?", k)
-		}
-	}
-	return strictyaml.Hint(name, known, "write the plural with its group, as `kubectl api-resources` lists it, for example pods or deployments.apps")
 }
 
 // served checks the resource of an operation or of watches.
@@ -173,36 +100,29 @@ func (v *validator) manifest(path string, l *Load) {
 	apiVersion, kind := m["apiVersion"], m["kind"].(string)
 	used := false
 	for _, o := range l.Operations() {
-		of, ok := builtIns()[o.Resource]
+		of, ok := builtin.Resources()[o.Resource]
 		switch {
 		case l.manifestOf(o):
 			used = true
-			if IsReview(o.Resource) {
+			if builtin.IsReview(o.Resource) {
 				v.review(path+".object", o.Resource, m)
 			}
 		case slices.Contains(Manifests, o.Resource) || o.Verb != "create" && !l.OwnObjects(o):
 		case ok:
-			v.fail(path+".object", fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind), "a %s of %s is not an object of %s", kind, apiVersion, o.Resource)
+			v.fail(path+".object", fmt.Sprintf("write apiVersion: %s and kind: %s", of.Versions[0], of.Kind), "a %s of %s is not an object of %s", kind, apiVersion, o.Resource)
 			return
 		default:
-			v.fail(path+".object", "write its apiVersion, of group "+groupOf(o.Resource), "a %s of %s is not an object of %s", kind, apiVersion, o.Resource)
+			v.fail(path+".object", "write its apiVersion, of group "+builtin.GroupOf(o.Resource), "a %s of %s is not an object of %s", kind, apiVersion, o.Resource)
 			return
 		}
 	}
 	if !used {
 		hint := "leave out the object, or name its resource in the load"
-		if of, ok := builtIns()[l.Operations()[0].Resource]; ok && strings.EqualFold(of.kind, kind) {
-			hint = fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind)
+		if of, ok := builtin.Resources()[l.Operations()[0].Resource]; ok && strings.EqualFold(of.Kind, kind) {
+			hint = fmt.Sprintf("write apiVersion: %s and kind: %s", of.Versions[0], of.Kind)
 		}
 		v.fail(path+".object", hint, "no operation of the load uses a %s of %s", kind, apiVersion)
 	}
-}
-
-// IsReview reports whether the resource is a review, such as subjectaccessreviews.authorization.k8s.io: the API server
-// answers a create but stores nothing. Reviews have no metadata.
-func IsReview(resource string) bool {
-	group := groupOf(resource)
-	return (group == "authentication.k8s.io" || group == "authorization.k8s.io") && slices.Equal(builtIns()[resource].verbs, []string{"create"})
 }
 
 // review checks the manifest of a review (see IsReview), in which the API server does not accept metadata.
@@ -222,11 +142,11 @@ func (l *Load) manifestOf(o Operation) bool {
 	if !found {
 		group = ""
 	}
-	if m == nil || group != groupOf(o.Resource) {
+	if m == nil || group != builtin.GroupOf(o.Resource) {
 		return false
 	}
-	of, ok := builtIns()[o.Resource]
-	return !ok || of.kind == m["kind"] && slices.Contains(of.versions, apiVersion)
+	of, ok := builtin.Resources()[o.Resource]
+	return !ok || of.Kind == m["kind"] && slices.Contains(of.Versions, apiVersion)
 }
 
 // Limits of the API server for the content of an object.
@@ -284,22 +204,4 @@ func (v *validator) payloads(path string, l *Load) {
 			}
 		}
 	}
-}
-
-// BuiltIn is a resource of Kubernetes itself.
-type BuiltIn struct {
-	Name, Group, Kind string
-	Versions          []string // such as "apps/v1", the preferred version first
-	Verbs             []string
-	Cluster           bool // its objects have no namespace
-}
-
-// BuiltIns lists the resources that are built into Kubernetes, ordered by name.
-func BuiltIns() (all []BuiltIn) {
-	for _, name := range slices.Sorted(maps.Keys(builtIns())) {
-		plural, group, _ := strings.Cut(name, ".")
-		of := builtIns()[name]
-		all = append(all, BuiltIn{plural, group, of.kind, of.versions, of.verbs, of.cluster})
-	}
-	return all
 }

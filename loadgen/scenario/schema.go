@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
@@ -21,16 +22,16 @@ type schemaOf struct{ s *Scenario }
 
 // Resource returns an error if the resource does not exist or cannot be watched. It accepts all custom resources.
 func (x schemaOf) Resource(name string) error {
-	of, ok := builtIns()[name]
+	of, ok := builtin.Resources()[name]
 	switch {
-	case !ok && IsCustom(name):
+	case !ok && builtin.IsCustom(name):
 		return nil
 	case !ok:
-		return &condition.Error{Msg: fmt.Sprintf("Kubernetes has no resource %q", name), Hint: resourceHint(name)}
+		return &condition.Error{Msg: fmt.Sprintf("Kubernetes has no resource %q", name), Hint: builtin.Hint(name)}
 	}
 	for _, verb := range []string{"list", "watch"} {
-		if !slices.Contains(of.verbs, verb) {
-			return &condition.Error{Msg: fmt.Sprintf("%s does not support %s", name, verb), Hint: "it supports " + strings.Join(of.verbs, ", ")}
+		if !slices.Contains(of.Verbs, verb) {
+			return &condition.Error{Msg: fmt.Sprintf("%s does not support %s", name, verb), Hint: "it supports " + strings.Join(of.Verbs, ", ")}
 		}
 	}
 	return nil
@@ -38,11 +39,11 @@ func (x schemaOf) Resource(name string) error {
 
 // Field returns an error if objects of the resource do not have the field.
 func (x schemaOf) Field(resource string, path []string) error {
-	of, ok := builtIns()[resource]
+	of, ok := builtin.Resources()[resource]
 	if !ok {
 		return nil
 	}
-	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(of.versions[0], of.kind))
+	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(of.Versions[0], of.Kind))
 	if err != nil {
 		return nil
 	}
@@ -122,7 +123,7 @@ func (s *Scenario) unservedSets() (all []string) {
 	defined := s.DefinedLater()
 	for _, f := range s.followedAt() {
 		for _, set := range f.sets {
-			if !IsCustom(set.Resource) || slices.Contains(defined, set.Resource) {
+			if !builtin.IsCustom(set.Resource) || slices.Contains(defined, set.Resource) {
 				continue
 			}
 			all = append(all, s.Errorf(f.path, "create its CustomResourceDefinition in setup, in objects or by an action, or run with --kubeconfig on a cluster that serves it",

@@ -3,6 +3,8 @@ package scenario
 import (
 	"fmt"
 	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // Teardown is the name of the teardown in {{.JobName}}, the timeline and errors.
@@ -86,8 +88,8 @@ func (s *Scenario) makes(resource string, phase int) (made, known bool) {
 			return false, false
 		}
 		for _, k := range all.Kinds() {
-			of := ResourceOf(k.APIVersion, k.Kind)
-			if IsCustom(of) {
+			of := builtin.ResourceOf(k.APIVersion, k.Kind)
+			if builtin.IsCustom(of) {
 				return false, false
 			}
 			made = made || of == resource

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // Verbs lists the verbs of operations.
@@ -23,7 +24,7 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 	if !v.oneOf(path+".verb", o.Verb, Verbs...) {
 		return
 	}
-	if IsDocument(o.Resource) && !l.OpensWatches() {
+	if builtin.IsDocument(o.Resource) && !l.OpensWatches() {
 		v.document(path, o)
 		return
 	}
@@ -99,10 +100,10 @@ const cborGate = "CBORServingAndStorage"
 // selectableOf lists the fields that field selectors may use for a resource. It returns nil for a custom resource,
 // whose fields only a cluster knows.
 func selectableOf(resource string) []string {
-	if own, ok := selectable()[resource]; ok {
+	if own, ok := builtin.Selectable()[resource]; ok {
 		return own
 	}
-	if _, ok := builtIns()[resource]; ok || resource == WidgetResource {
+	if _, ok := builtin.Resources()[resource]; ok || resource == WidgetResource {
 		return []string{"metadata.name", "metadata.namespace"}
 	}
 	return nil
@@ -169,7 +170,7 @@ func (v *validator) body(path string, o *Operation) {
 		v.fail(path+".body", `for example body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch requires a list of operations")
 	case o.Body != nil && list != (o.PatchType == "json"):
 		v.fail(path+".body", "a JSON patch is a list of operations, and any other body consists of fields", "the body does not match the verb and patchType")
-	case o.PatchType == "strategic" && (IsCustom(o.Resource) || o.Resource == WidgetResource):
+	case o.PatchType == "strategic" && (builtin.IsCustom(o.Resource) || o.Resource == WidgetResource):
 		v.fail(path+".patchType", "write merge", "custom resources do not support strategic merge patches")
 	}
 	if o.Body != nil && !v.s.recorded {

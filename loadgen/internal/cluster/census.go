@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
@@ -256,7 +257,7 @@ func (c *census) members(b scenario.PlacedBatch) (members, kinds []member) {
 }
 
 func (c *census) member(k scenario.ObjectKind) member {
-	m := member{resource: scenario.ResourceOf(k.APIVersion, k.Kind), kind: k.Kind, namespaced: true, count: k.Count}
+	m := member{resource: builtin.ResourceOf(k.APIVersion, k.Kind), kind: k.Kind, namespaced: true, count: k.Count}
 	gv, err := schema.ParseGroupVersion(k.APIVersion)
 	if err != nil {
 		return m
@@ -420,9 +421,9 @@ func (c *census) workload(a scenario.Action, name, phase string) {
 		deploy = a
 		c.deploys[a.Name] = a
 	}
-	own := scenario.ResourceOf("apps/v1", deploy.WorkloadKind())
+	own := builtin.ResourceOf("apps/v1", deploy.WorkloadKind())
 	if kind := deploy.WorkloadKind(); kind == scenario.Job || kind == scenario.CronJob {
-		own = scenario.ResourceOf("batch/v1", kind)
+		own = builtin.ResourceOf("batch/v1", kind)
 	}
 	all := []string{own}
 	if a.Kind == "deploy" || a.Kind == "delete" {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/load/replay"
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
@@ -238,7 +239,7 @@ func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
 	resource, sub, _ := strings.Cut(r.Resource, "/")
 	n, again, how := int(r.Total), ", recreated after its requests deleted them", r.Certainty.Or(scenario.AtMost)
 	switch {
-	case l.Kind != "requests" && l.Kind != "objects" || scenario.IsReview(resource):
+	case l.Kind != "requests" && l.Kind != "objects" || builtin.IsReview(resource):
 		return
 	case r.Verb == "create" && sub == "":
 		again, how = ", by its requests", r.Certainty

@@ -1,13 +1,14 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
-	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // offline is a discovery client that knows only the built-in resources of Kubernetes. Without a cluster, previews of
@@ -18,10 +19,12 @@ type offline struct{ discovery.DiscoveryInterface }
 func (offline) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	var groups []*metav1.APIGroup
 	var lists []*metav1.APIResourceList
-	for _, r := range scenario.BuiltIns() {
-		g := slices.IndexFunc(groups, func(g *metav1.APIGroup) bool { return g.Name == r.Group })
+	known := builtin.Resources()
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		r, group := known[name], builtin.GroupOf(name)
+		g := slices.IndexFunc(groups, func(g *metav1.APIGroup) bool { return g.Name == group })
 		if g < 0 {
-			g, groups = len(groups), append(groups, &metav1.APIGroup{Name: r.Group})
+			g, groups = len(groups), append(groups, &metav1.APIGroup{Name: group})
 		}
 		for _, gv := range r.Versions {
 			version := gv[strings.LastIndexByte(gv, '/')+1:]
@@ -34,7 +37,7 @@ func (offline) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIReso
 				l, lists = len(lists), append(lists, &metav1.APIResourceList{GroupVersion: gv})
 			}
 			lists[l].APIResources = append(lists[l].APIResources, metav1.APIResource{
-				Name: r.Name, Kind: r.Kind, Verbs: r.Verbs, Namespaced: !slices.Contains(strings.Fields(withoutNamespace), r.Name),
+				Name: strings.TrimSuffix(name, "."+group), Kind: r.Kind, Verbs: r.Verbs, Namespaced: !r.Cluster,
 			})
 		}
 	}
@@ -43,11 +46,3 @@ func (offline) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIReso
 	}
 	return groups, lists, nil
 }
-
-// withoutNamespace lists the built-in resources whose objects have no namespace, separated by spaces.
-const withoutNamespace = `namespaces nodes persistentvolumes componentstatuses apiservices customresourcedefinitions clusterroles clusterrolebindings
-	mutatingwebhookconfigurations validatingwebhookconfigurations mutatingadmissionpolicies mutatingadmissionpolicybindings
-	validatingadmissionpolicies validatingadmissionpolicybindings storageclasses csidrivers csinodes volumeattachments
-	volumeattributesclasses priorityclasses runtimeclasses ingressclasses ipaddresses servicecidrs flowschemas prioritylevelconfigurations
-	certificatesigningrequests clustertrustbundles deviceclasses resourceslices devicetaintrules resourcepoolstatusrequests tokenreviews selfsubjectreviews
-	subjectaccessreviews selfsubjectaccessreviews selfsubjectrulesreviews storageversions storageversionmigrations`

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -133,7 +134,7 @@ func checkLoads(t *testing.T, s *scenario.Scenario, p Preview) {
 		for _, r := range p.Requests {
 			if r.Load == l.Name && r.Phase == l.Phase {
 				sent += r.Total
-				if r.Verb == "create" && !scenario.IsReview(r.Resource) {
+				if r.Verb == "create" && !builtin.IsReview(r.Resource) {
 					created += r.Total
 				}
 			}

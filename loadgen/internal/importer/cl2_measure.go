@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -170,7 +171,7 @@ func (c *cl2) finishedJobs(m call) []string {
 // running. If the test has deleted all these controllers, they and their pods must be gone.
 func (c *cl2) controlled(m call) []string {
 	kind := m.text("kind", "")
-	resource := resourceOf(m.text("apiVersion", ""), kind)
+	resource := builtin.ResourceOf(m.text("apiVersion", ""), kind)
 	of := c.selectorOf(m)
 	test := readyTest(kind)
 	if kind == "Job" {
@@ -248,7 +249,7 @@ func (c *cl2) generic(m call) []string {
 	case !celName.MatchString(resource):
 		c.notAwaited(m, "objectResource", "these objects: a condition cannot contain the resource name %s", resource)
 		return nil
-	case scenario.IsCustom(resource) && !c.options.OwnCluster:
+	case builtin.IsCustom(resource) && !c.options.OwnCluster:
 		c.notAwaited(m, "objectResource", "these objects: a bundled control plane has no controller of %s", resource)
 		return nil
 	}

@@ -138,8 +138,6 @@ func selects(asked, labels map[string]string) bool {
 	return !slices.ContainsFunc(sortedKeys(asked), func(key string) bool { return labels[key] != asked[key] })
 }
 
-func resourceOf(apiVersion, kind string) string { return scenario.ResourceOf(apiVersion, kind) }
-
 func groupOf(apiVersion string) string {
 	gv, _ := schema.ParseGroupVersion(apiVersion)
 	return gv.Group

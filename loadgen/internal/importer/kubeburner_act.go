@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -29,7 +30,7 @@ func (b *burner) deleteJob(j *burnJob) {
 	for _, o := range j.objects {
 		node := b.lastPhase()
 		live, deleted, count := b.matching(o)
-		resource := resourceOf(o.apiVersion, o.kind)
+		resource := builtin.ResourceOf(o.apiVersion, o.kind)
 		switch {
 		case o.kind == "Namespace":
 			o.item.remark(node, o.at("kind"), "job %s: the run deletes its namespaces when it ends", j.name)
@@ -79,7 +80,7 @@ func (b *burner) patchJob(j *burnJob) {
 	var takes time.Duration
 	var waits []string
 	for _, o := range j.objects {
-		resource := resourceOf(o.apiVersion, o.kind)
+		resource := builtin.ResourceOf(o.apiVersion, o.kind)
 		waited := o.wait && !b.wait && (j.wait || !sequential)
 		if test := readyTest(o.kind); waited && test != "" && celName.MatchString(resource) && b.stubs[resource] == nil {
 			waits = append(waits, allOf(resource, nil, test, ownOf(o.kind)...))
@@ -175,7 +176,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 			maps.Copy(m.labels, manifest(fields).labels())
 		}
 	}
-	a := block("kind", "patch", "target", flow("resource", resourceOf(o.apiVersion, o.kind), "labelSelector", selector(o.labels)),
+	a := block("kind", "patch", "target", flow("resource", builtin.ResourceOf(o.apiVersion, o.kind), "labelSelector", selector(o.labels)),
 		"patchType", when(kind != "merge", kind))
 	a.set("patch", patch)
 	drawAgain(a.value("patch"))
@@ -208,7 +209,7 @@ func drawAgain(n *yaml.Node) {
 // readingJob converts a read job: for each entry in its objects, it adds a phase with a load of get requests.
 func (b *burner) readingJob(j *burnJob) {
 	for _, o := range j.objects {
-		resource := resourceOf(o.apiVersion, o.kind)
+		resource := builtin.ResourceOf(o.apiVersion, o.kind)
 		_, _, count := b.matching(o)
 		if !slices.Contains(scenario.Manifests, resource) || resource == "pods" || count == 0 {
 			o.item.remark(b.lastPhase(), o.at("kind"), "job %s is not imported: no load can read %s", j.name, resource)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // burnBatch is a set of objects that a job creates together: those with the same group id. The default group id is 0.
@@ -247,7 +249,7 @@ func (b *burner) watchers(j *burnJob, first int) {
 	for i, w := range j.list("watchers") {
 		item := b.item()
 		kind, apiVersion := w.text("kind", ""), w.text("apiVersion", "v1")
-		l := block("name", unique(withSuffix(nameOf(j.name), fmt.Sprintf("watch-%d", i+1)), b.names), "kind", "watches", "resource", resourceOf(apiVersion, kind),
+		l := block("name", unique(withSuffix(nameOf(j.name), fmt.Sprintf("watch-%d", i+1)), b.names), "kind", "watches", "resource", builtin.ResourceOf(apiVersion, kind),
 			"labelSelector", selector(w.strings("labelSelector")), "scope", "cluster", "count", max(1, w.integer("replicas", 1)), "rate", "100/s",
 			"hold", len(b.phases) > first+1 || j.pause > 0)
 		if why := b.unserved(manifest{"apiVersion": apiVersion, "kind": kind}, false); why != "" {

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -187,7 +188,7 @@ func (b *burner) values(j *burnJob, o *burnObject, iteration, replica int) map[s
 func (b *burner) asks(j *burnJob, p *part) {
 	verb := map[string]string{"delete": "delete ", "patch": "patch ", "read": "get "}[j.kind]
 	for _, o := range j.objects {
-		switch resource := resourceOf(o.apiVersion, o.kind); {
+		switch resource := builtin.ResourceOf(o.apiVersion, o.kind); {
 		case j.kind == "kubevirt":
 			p.actions = append(p.actions, o.text("kubeVirtOp", ""))
 		case verb != "":
@@ -209,7 +210,7 @@ func (b *burner) asks(j *burnJob, p *part) {
 		}
 	}
 	for _, w := range j.list("watchers") {
-		p.actions = append(p.actions, "watch "+resourceOf(w.text("apiVersion", "v1"), w.text("kind", "")))
+		p.actions = append(p.actions, "watch "+builtin.ResourceOf(w.text("apiVersion", "v1"), w.text("kind", "")))
 	}
 }
 
@@ -245,7 +246,7 @@ func (b *burner) addCreated(j *burnJob, o *burnObject, p *part) {
 			if b.wait {
 				to = b.all
 			}
-			to.waits = append(to.waits, resourceOf(apiVersion, kind))
+			to.waits = append(to.waits, builtin.ResourceOf(apiVersion, kind))
 		}
 	}
 	if !found {

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/template"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // objectTemplate converts an entry in the objects of a job to a template of a load. It returns nil if that is
@@ -203,7 +203,7 @@ func (b *burner) waitsFor(batch burnBatch) (conditions []string) {
 				}
 			}
 		}
-		resource := resourceOf(apiVersion, kind)
+		resource := builtin.ResourceOf(apiVersion, kind)
 		for _, test := range tests {
 			switch {
 			case test == "":
@@ -246,7 +246,7 @@ func (b *burner) customGroups() (groups []string) {
 				continue
 			}
 			for _, m := range objects {
-				if scenario.IsCustom(m.resource()) {
+				if builtin.IsCustom(m.resource()) {
 					groups = append(groups, groupOf(m.apiVersion()))
 				}
 			}

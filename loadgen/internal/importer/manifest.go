@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -30,7 +31,7 @@ func render(limits *template.Bounds, text string, values map[string]any) ([]mani
 	var objects []manifest
 	for _, one := range all {
 		m := manifest(one)
-		if hint := scenario.UnknownKind(m.apiVersion(), m.kind()); hint != "" && m.apiVersion() != "" {
+		if hint := builtin.UnknownKind(m.apiVersion(), m.kind()); hint != "" && m.apiVersion() != "" {
 			return nil, fmt.Errorf("%s of %s is not a kind of Kubernetes (%s)", m.kind(), m.apiVersion(), hint)
 		}
 		objects = append(objects, m)
@@ -92,7 +93,7 @@ func (m manifest) namespace() string  { return m.at("metadata").text("namespace"
 
 func (m manifest) labels() map[string]string { return textsOf(m.at("metadata", "labels")) }
 
-func (m manifest) resource() string { return resourceOf(m.apiVersion(), m.kind()) }
+func (m manifest) resource() string { return builtin.ResourceOf(m.apiVersion(), m.kind()) }
 
 // spread reports whether an object goes into each of the namespaces of a job: it is namespaced, and names no namespace.
 func (m manifest) spread() bool { return namespaced(m.kind()) && m.namespace() == "" }
@@ -207,7 +208,12 @@ func quantity(v any) float64 {
 
 // namespaced reports whether the objects of a kind have a namespace. It assumes so for custom resources.
 func namespaced(kind string) bool {
-	return !slices.ContainsFunc(scenario.BuiltIns(), func(r scenario.BuiltIn) bool { return r.Kind == kind && r.Cluster })
+	for _, r := range builtin.Resources() {
+		if r.Kind == kind && r.Cluster {
+			return false
+		}
+	}
+	return true
 }
 
 // stub is a custom resource that the scenario defines without a schema.
@@ -220,13 +226,13 @@ type stub struct {
 // adds a stub for a custom resource. cluster means that the resource has no namespaces.
 func (d *draft) unserved(m manifest, cluster bool) string {
 	apiVersion, kind := m.apiVersion(), m.kind()
-	resource := resourceOf(apiVersion, kind)
+	resource := builtin.ResourceOf(apiVersion, kind)
 	switch hint := new(scenario.Scenario).ServesVersion(apiVersion, kind); {
 	case d.options.OwnCluster:
 		return ""
 	case hint != "":
 		return fmt.Sprintf("a bundled control plane does not serve %s of %s (%s)", kind, apiVersion, hint)
-	case !scenario.IsCustom(resource):
+	case !builtin.IsCustom(resource):
 		return ""
 	case !d.options.StubCRDs:
 		return fmt.Sprintf("a bundled control plane has no %s of %s: import with --stub-crds to define it, or run with --kubeconfig on a cluster that has it", kind, apiVersion)

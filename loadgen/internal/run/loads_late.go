@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // servedWithin is how long a load of a phase waits for the API server to serve its resource. The load tries every
@@ -27,7 +27,7 @@ func (ls *loads) definedLater(err error) bool {
 		return ls.definesLater(lacks.Resource)
 	}
 	if lacks, ok := errors.AsType[*objects.UnknownError](err); ok {
-		return ls.definesLater(scenario.ResourceOf(lacks.Object.APIVersion, lacks.Object.Kind))
+		return ls.definesLater(builtin.ResourceOf(lacks.Object.APIVersion, lacks.Object.Kind))
 	}
 	return false
 }

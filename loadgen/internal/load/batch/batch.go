@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
@@ -90,7 +91,7 @@ func newOperation(t load.Target, all *scenario.Objects) (*operation, error) {
 		options: objects.Options{Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector, Tolerations: t.Tolerations},
 	}
 	for _, k := range all.Kinds() {
-		o.kinds = append(o.kinds, request.Kind{Verb: "create", Resource: scenario.ResourceOf(k.APIVersion, k.Kind)})
+		o.kinds = append(o.kinds, request.Kind{Verb: "create", Resource: builtin.ResourceOf(k.APIVersion, k.Kind)})
 	}
 	if o.templates, err = request.NewTemplates(t); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -28,7 +29,7 @@ func Needs(l scenario.Load) []Need {
 		}
 	}
 	for _, x := range l.Operations() {
-		if scenario.IsDocument(x.Resource) { // every user may read documents
+		if builtin.IsDocument(x.Resource) { // every user may read documents
 			continue
 		}
 		resource, group, _ := strings.Cut(x.Resource, ".")

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -77,7 +78,7 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 	if !slices.Contains(scenario.Verbs, x.Verb) {
 		return fmt.Errorf("unknown verb %q; there are %s", x.Verb, strings.Join(scenario.Verbs, ", "))
 	}
-	if scenario.IsDocument(x.Resource) {
+	if builtin.IsDocument(x.Resource) {
 		return nil
 	}
 	s := o.sets[x.Resource]
@@ -120,7 +121,7 @@ func (o *operation) Prepare(ctx context.Context) error {
 		}
 	}
 	for _, x := range o.asked {
-		if scenario.IsDocument(x.Resource) {
+		if builtin.IsDocument(x.Resource) {
 			act, err := o.document(ctx, x)
 			if err != nil {
 				return err

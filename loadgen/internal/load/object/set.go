@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -134,7 +135,7 @@ func (s *Set) find(ctx context.Context) error {
 	switch {
 	case own != nil && own.kind == s.resource.kind:
 		s.manifest = own
-		if scenario.IsReview(s.name) {
+		if builtin.IsReview(s.name) {
 			s.manifest.payload = noPlace
 		}
 	case isOurs:

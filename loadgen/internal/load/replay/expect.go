@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Expected is a forecast for a replay of a certain length: the requests that it sends and the objects that it creates.
@@ -90,7 +90,7 @@ func (act *action) target() string {
 
 // creates reports whether a recorded request with the given status code created an object.
 func creates(s recording.Shape, code int16) bool {
-	if s.Subresource != "" || s.DryRun || scenario.IsReview(s.GroupResource()) {
+	if s.Subresource != "" || s.DryRun || builtin.IsReview(s.GroupResource()) {
 		return false
 	}
 	return s.Verb == "create" && (code == 0 || 200 <= code && code < 300) || code == 201 && (s.Verb == "patch" || s.Verb == "update")

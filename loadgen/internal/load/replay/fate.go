@@ -3,9 +3,9 @@ package replay
 import (
 	"slices"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // fate says whether and how the replay sends the requests of one shape.
@@ -51,7 +51,7 @@ func fateOf(s recording.Shape, f facts) (fate, string) {
 		return leftOut, reasonBinding
 	case f.lacking:
 		return leftOut, reasonLacking
-	case !s.Writes(), scenario.IsReview(s.GroupResource()):
+	case !s.Writes(), builtin.IsReview(s.GroupResource()):
 		return asRecorded, ""
 	case s.Verb == "deletecollection" && (!f.namespaced || f.refuses):
 		return leftOut, reasonCollection

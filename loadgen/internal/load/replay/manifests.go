@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -116,7 +117,7 @@ func fixedBody(s recording.Shape, apiVersion, namespace, name string) string {
 		return fmt.Sprintf(`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":%q,"namespace":%q},"spec":{"replicas":0}}`, name, namespace)
 	case s.Subresource == "scale" && s.Verb == "patch":
 		return `{"spec":{"replicas":0}}`
-	case scenario.IsReview(resource):
+	case builtin.IsReview(resource):
 		return reviewBody(resource, apiVersion, namespace)
 	}
 	return ""

@@ -3,9 +3,9 @@ package replay
 import (
 	"slices"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Needs returns the RBAC permissions that the replay of a recording needs: for its users, and for the load itself,
@@ -40,7 +40,7 @@ func Needs(t *recording.Recording, namespaced map[string]bool) []object.Need {
 		}
 		add(object.Need{Verb: s.Verb, Group: s.Group, Resource: resource, Cluster: cluster})
 		switch {
-		case scenario.IsReview(s.GroupResource()):
+		case builtin.IsReview(s.GroupResource()):
 		case in: // the load creates objects beforehand or in a dry run
 			add(object.Need{Verb: "create", Group: s.Group, Resource: s.Resource})
 		case s.Verb == "get": // the load lists existing objects

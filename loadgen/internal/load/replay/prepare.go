@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
@@ -115,7 +116,7 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 		f.namespaced = act.resource.Namespaced()
 	}
 	act.decide(f)
-	if act.fate == asRecorded && act.resource.Namespaced() && !scenario.IsReview(name) && (s.Writes() || named) {
+	if act.fate == asRecorded && act.resource.Namespaced() && !builtin.IsReview(name) && (s.Writes() || named) {
 		refusal, err := p.try(ctx, name, version)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package scenario
+package builtin
 
 import (
 	"go/ast"
@@ -35,19 +35,19 @@ func TestSelectableFieldsMatchKubernetes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for kind, fields := range conversions(source) {
-			for name, of := range builtIns() {
-				of0, _, _ := strings.Cut(groupOf(name), ".")
-				if of.kind == kind && (of0 == group || of0 == "" && group == "core") && strings.TrimPrefix(of.versions[0], groupOf(name)+"/") == version {
+			for name, of := range Resources() {
+				of0, _, _ := strings.Cut(GroupOf(name), ".")
+				if of.Kind == kind && (of0 == group || of0 == "" && group == "core") && strings.TrimPrefix(of.Versions[0], GroupOf(name)+"/") == version {
 					found[name] = fields
 				}
 			}
 		}
 	}
-	if len(found) != len(selectable()) {
-		t.Errorf("Kubernetes has selectable fields for %v, the table for %v", slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(selectable())))
+	if len(found) != len(Selectable()) {
+		t.Errorf("Kubernetes has selectable fields for %v, the table for %v", slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(Selectable())))
 	}
 	for name, want := range found {
-		have := slices.Clone(selectable()[name])
+		have := slices.Clone(Selectable()[name])
 		slices.Sort(have)
 		if slices.Sort(want); !slices.Equal(have, want) {
 			t.Errorf("%s: the table has %v, Kubernetes %v", name, have, want)
