@@ -225,7 +225,8 @@ func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...s
 	return judge.By(ctx, dir, files, noDataAllowed...)
 }
 
-// Check returns the errors in the gates of a scenario and of its variants.
+// Check returns what is wrong with a scenario and its variants although each field is valid: settings that cannot work,
+// then errors in the gates. Run checks both too.
 func Check(s *scenario.Scenario) error { return gate.Check(s) }
 
 // ExitCode returns the exit code of the command loadgen after the error err.

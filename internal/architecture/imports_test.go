@@ -195,6 +195,7 @@ var layers = []string{
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
 	"loadgen/internal/profile", "loadgen/internal/spans", "loadgen/internal/scrape/promimport", "loadgen/internal/scrape", "loadgen/internal/generator",
 	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/auditsummary", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall", "loadgen/internal/wakeup", "loadgen/internal/machine", "loadgen/internal/scratch",
+	"loadgen/internal/plan",
 	"loadgen/scenario", "loadgen/internal/builtin", "loadgen/internal/condition", "loadgen/internal/manifest", "loadgen/internal/template", "loadgen/internal/recording", "loadgen/internal/latency", "loadgen/internal/load/arrival", "loadgen/result",
 	"dashboards", "alerts", "controlplane/control", "internal",
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -42,9 +43,9 @@ func wantAsForetold(t *testing.T, dir string, args []string, r result.Result) {
 		longer := seconds - planned[x.Phase]
 		most, least := x.PeakPerSecond*(2*max(longer, 0)+2)+3, x.PeakPerSecond*(2*max(-longer, 0)+2)+3
 		switch x.Certainty {
-		case scenario.Exact:
+		case plan.Exact:
 			most, least = 0, 0
-		case scenario.AtMost:
+		case plan.AtMost:
 			least = math.Inf(1)
 		}
 		if more := float64(due - x.Total); more > most || more < -least {
@@ -54,9 +55,9 @@ func wantAsForetold(t *testing.T, dir string, args []string, r result.Result) {
 	most, least, created := map[string]float64{}, map[string]float64{}, createdIn(t, dir, catalogued(t, p.Scenario))
 	for _, x := range p.Creates {
 		switch n := float64(x.Count); x.Certainty {
-		case scenario.Exact:
+		case plan.Exact:
 			least[x.Kind], most[x.Kind] = least[x.Kind]+n, most[x.Kind]+n
-		case scenario.AtLeast:
+		case plan.AtLeast:
 			least[x.Kind], most[x.Kind] = least[x.Kind]+n, math.Inf(1)
 		default:
 			most[x.Kind] = math.Inf(1)
@@ -118,7 +119,7 @@ func createdIn(t *testing.T, dir string, s *scenario.Scenario) map[string]float6
 	created := map[string]float64{}
 	for _, x := range all {
 		resource := schema.GroupResource{Group: x.Labels["group"], Resource: x.Labels["resource"]}
-		created[s.KindOf(resource.String())] += x.V
+		created[plan.Of(s).KindOf(resource.String())] += x.V
 	}
 	return created
 }

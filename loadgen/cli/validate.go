@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -26,7 +27,7 @@ func newValidate() *cobra.Command {
 PromQL of gates. If the argument is -, the scenario comes from standard input.
 
 Errors are printed one per line. The checks have four stages: syntax, contradictions,
-settings that cannot work, and finally variants and gates. If a stage finds errors,
+settings that cannot work, and finally gates. If a stage finds errors,
 later stages may not run.
 
 A warning reports a setting that works but is probably a mistake, for example a metric
@@ -83,11 +84,8 @@ together, and resources that your cluster lacks.`,
 // showBatches prints the objects of each batch as YAML comments: the number of objects by kind, and the first object of
 // each kind.
 func showBatches(to io.Writer, s *scenario.Scenario) error {
-	for _, b := range s.Batches() {
-		all, err := s.Expand(b)
-		if err != nil {
-			return exitcode.UsageError(err)
-		}
+	for _, b := range plan.Of(s).Batches {
+		all := b.Expanded
 		last, err := all.At(all.Len() - 1)
 		if err != nil {
 			return exitcode.UsageError(err)
@@ -151,9 +149,11 @@ func addSetFlag(cmd *cobra.Command, sets *[]string) {
 // scenarioWarnings returns one line for each probable mistake in a scenario and in its
 // variants.
 func scenarioWarnings(s *scenario.Scenario) []string {
-	all := slices.Concat(s.Warnings(), s.Unserved(), gate.Warnings(s))
+	p := plan.Of(s)
+	all := slices.Concat(p.Warnings(), p.Unserved(), gate.Warnings(p))
 	for _, v := range s.AllVariants() {
-		for _, w := range append(v.Warnings(), v.Unserved()...) {
+		p := plan.Of(v)
+		for _, w := range append(p.Warnings(), p.Unserved()...) {
 			if !slices.Contains(all, w) {
 				all = append(all, w)
 			}

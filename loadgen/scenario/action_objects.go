@@ -123,17 +123,6 @@ func (s *Scenario) objectActions() []placedAction {
 	return slices.DeleteFunc(all, func(a placedAction) bool { return !a.OnObjects() })
 }
 
-// Selections returns the actions that select objects with a target.
-func (s *Scenario) Selections() []Action {
-	var all []Action
-	for _, a := range s.objectActions() {
-		if a.Target.Resource != "" {
-			all = append(all, *a.Action)
-		}
-	}
-	return all
-}
-
 // batchVerbs returns the RBAC verbs, separated by spaces, that the action needs to create the objects of its templates.
 func (a *Action) batchVerbs() string {
 	switch {
@@ -199,6 +188,14 @@ const minActionEvery = time.Second
 
 // Later reports whether the action has After or Every. Such an action does not delay the end of the phase.
 func (a *Action) Later() bool { return a.OnObjects() && (a.After > 0 || a.Every > 0) }
+
+// Of returns how many of n matching objects the selection selects.
+func (s Selection) Of(n int) int {
+	if s.Share == nil || n == 0 {
+		return n
+	}
+	return max(1, int(float64(n)*s.Share.Value+0.5))
+}
 
 func (s *Selection) set() bool {
 	return s.Resource != "" || len(s.Names) > 0 || s.NamespaceGroup != "" || s.LabelSelector != "" || s.Share != nil || s.Order != "" || s.AtLeast != 0

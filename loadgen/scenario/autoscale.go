@@ -34,24 +34,7 @@ func (a Autoscale) Enough(needed int) int {
 // Autoscales reports whether the deploy has an autoscaler.
 func (a *Action) Autoscales() bool { return a.Autoscale.Max > 0 }
 
-// Autoscales reports whether any Deployment in the scenario has an autoscaler.
-func (s *Scenario) Autoscales() bool {
-	return s.anyAction(func(a *Action) bool { return a.Autoscales() })
-}
-
-// HasGangs reports whether any pods in the scenario are scheduled as gangs.
-func (s *Scenario) HasGangs() bool {
-	return s.anyAction(func(a *Action) bool { return a.Gang > 0 })
-}
-
-// HasDevices reports whether any simulated nodes have devices.
-func (s *Scenario) HasDevices() bool { return s.Nodes.Count > 0 && s.Nodes.mostDevices(DaemonSet) > 0 }
-
-// ClaimsDevices reports whether any pods in the scenario claim devices.
-func (s *Scenario) ClaimsDevices() bool {
-	return s.anyAction(func(a *Action) bool { return a.Devices > 0 })
-}
-
+// anyAction reports whether `is` returns true for an action of a phase.
 func (s *Scenario) anyAction(is func(*Action) bool) bool {
 	return slices.ContainsFunc(s.Phases, func(p Phase) bool {
 		return slices.ContainsFunc(p.Actions, func(a Action) bool { return is(&a) })
@@ -69,23 +52,6 @@ func (a *Action) Each() []Action {
 		all[i].Count, all[i].Name = 0, fmt.Sprintf("%s-%d", a.Name, i)
 	}
 	return all
-}
-
-// Awaited returns the names of the workloads whose pods must be ready to end the phase (condition podsReady). For a
-// workload with a Count, it returns each of the numbered names. An empty result means all workloads.
-func (s *Scenario) Awaited(p *Phase) []string {
-	var names []string
-	for i := range s.Phases {
-		for _, a := range s.Phases[i].Actions {
-			if a.Kind != "deploy" || !slices.Contains(p.Of, a.Name) {
-				continue
-			}
-			for _, each := range a.Each() {
-				names = append(names, each.Name)
-			}
-		}
-	}
-	return names
 }
 
 const maxDeployments = 1000 // maximum Count of one action
@@ -123,4 +89,12 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 	case a.Kind == "scale" && deploy.Autoscales():
 		v.fail(path+".kind", "write kind: demand", "the autoscaler of %q would undo this scale action", a.Name)
 	}
+}
+
+func milli(text string) int64 {
+	q, err := ParseQuantity(text)
+	if err != nil {
+		return 0
+	}
+	return q.MilliValue()
 }

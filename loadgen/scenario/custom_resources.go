@@ -49,21 +49,6 @@ func (s *Scenario) CustomResources() []CustomResource {
 	return all
 }
 
-// CustomResource returns the custom resource with the given name that the run defines.
-func (s *Scenario) CustomResource(name string) (c CustomResource, ok bool) {
-	all := s.CustomResources()
-	i := slices.IndexFunc(all, func(c CustomResource) bool { return c.Name == name })
-	if i < 0 {
-		return CustomResource{}, false
-	}
-	return all[i], true
-}
-
-// DefinedLater lists the resources that API servers serve only after the run has created their definitions.
-func (s *Scenario) DefinedLater() []string {
-	return append(namesOf(s.CustomResources(), func(c CustomResource) string { return c.Name }), WidgetResource)
-}
-
 // DefinitionKind is the kind of custom resource definitions.
 const DefinitionKind = "CustomResourceDefinition"
 

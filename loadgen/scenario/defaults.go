@@ -59,7 +59,7 @@ func (s *Scenario) setDefaults() {
 	s.defaultProfiles()
 	s.defaultHooks()
 	for _, f := range s.Faults() {
-		if f.OfNetwork() {
+		if f.Traits().Links {
 			s.needLinks(f.Path)
 		}
 	}

@@ -25,7 +25,7 @@ const (
 // mostDevices returns the largest number of devices of a node that accepts pods of a workload kind.
 func (n *Nodes) mostDevices(kind string) int {
 	most := 0
-	for _, p := range n.poolsFor(kind) {
+	for _, p := range n.PoolsFor(kind) {
 		most = max(most, p.Devices)
 	}
 	return most
@@ -55,7 +55,7 @@ func (v *validator) devices(path string, a *Action) {
 func (v *validator) allocates(path string, everywhere schedulerv1.PluginSet) {
 	is := func(p schedulerv1.Plugin) bool { return p.Name == allocator }
 	off := slices.ContainsFunc(everywhere.Disabled, func(p schedulerv1.Plugin) bool { return is(p) || p.Name == "*" })
-	if off && !slices.ContainsFunc(everywhere.Enabled, is) && v.s.ClaimsDevices() {
+	if off && !slices.ContainsFunc(everywhere.Enabled, is) && v.s.anyAction(func(a *Action) bool { return a.Devices > 0 }) {
 		v.fail(path, fmt.Sprintf("add enabled: [{name: %s}]", allocator), "pods with devices never start, because the scheduler does not allocate devices without %s", allocator)
 	}
 }

@@ -208,6 +208,9 @@ func (s *Scenario) Errorf(path, hint, format string, args ...any) error {
 	return s.doc.Errorf(path, hint, format, args...)
 }
 
+// Written reports whether the scenario's file, or an override, sets a field.
+func (s *Scenario) Written(path string) bool { return s.doc != nil && s.doc.Written(path) }
+
 // Resolved returns the scenario with overrides and defaults applied, as YAML for Parse.
 func (s *Scenario) Resolved() ([]byte, error) { return yaml.Marshal(s) }
 
@@ -253,13 +256,6 @@ func (s *Scenario) Loads() []PlacedLoad {
 		}
 	}
 	return all
-}
-
-// DeletesNamespaces reports whether a load deletes namespaces.
-func (s *Scenario) DeletesNamespaces() bool {
-	return slices.ContainsFunc(s.Loads(), func(l PlacedLoad) bool {
-		return slices.ContainsFunc(l.Operations(), func(o Operation) bool { return o.Verb == "delete" && o.Resource == "namespaces" })
-	})
 }
 
 // PlacedLoad is a load with its location in the scenario.

@@ -1,18 +1,9 @@
 package scenario
 
-import (
-	"fmt"
-	"math"
-)
-
-// MaxHistory is the maximum number of operations in a history. One arrival can cause two operations: a read, and a
-// write that depends on this read.
-const MaxHistory = 100_000
-
 func historyKind() loadKind {
 	return loadKind{
 		name: "history", example: "[{kind: history}]", results: []LoadResult{HistoryResults},
-		unpaced: true, objects: 5,
+		objects:    5,
 		fixed:      &refusal{"leave out verb, resource and similar fields", "a history load reads and writes only its own ConfigMaps"},
 		operations: []Operation{{Verb: "update", Resource: "configmaps", Form: "object", Encoding: "json", Scope: "namespace"}},
 		fields: func(l *Load) []field {
@@ -23,8 +14,7 @@ func historyKind() loadKind {
 			orDefault(&l.Watchers, 3)
 			orDefault(&l.Rate, 20)
 		},
-		validate:  func(v *validator, path string, l *Load, _ map[string]*Load) { v.history(path, l) },
-		plausible: (*forecast).history,
+		validate: func(v *validator, path string, l *Load, _ map[string]*Load) { v.history(path, l) },
 	}
 }
 
@@ -40,17 +30,5 @@ func (v *validator) history(path string, l *Load) {
 	}
 	if l.Rate > 1000 {
 		v.fail(path+".rate", "at most 1000/s, because every operation is recorded and checked", "%s is too high for a history load", l.Rate)
-	}
-}
-
-// history reports an error for a history that reaches MaxHistory before its phases of fixed length end.
-func (c *forecast) history(l PlacedLoad) {
-	length := c.v.s.FixedLength(l)
-	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {
-		hint := "a shorter phase"
-		if most >= 0.1 {
-			hint = fmt.Sprintf("use at most %s/s, or a shorter phase", plain(math.Floor(most*10)/10))
-		}
-		c.v.fail(l.Path+".rate", hint, "at %s for %s there may be %.0f operations, but a history load can record only %d", l.Rate, Duration(length), 2*float64(l.Rate)*length.Seconds(), MaxHistory)
 	}
 }

@@ -13,8 +13,6 @@ type loadKind struct {
 	// watches is true if the load opens watches at Rate. The watches end after the loads that write to the watched
 	// objects. With Hold, they end with the run.
 	watches bool
-	// unpaced is true if Arrival and Shape do not determine the arrivals.
-	unpaced bool
 	// recorded is true if the load sends the requests of a recording at their recorded times.
 	recorded bool
 
@@ -38,9 +36,6 @@ type loadKind struct {
 	// validate checks the rules of this kind. `open` holds the watch loads to which the load may refer. It is nil for a
 	// background load.
 	validate func(v *validator, path string, l *Load, open map[string]*Load)
-	// plausible checks whether the load can do its work in the available time. If it is nil, only the
-	// checks for all kinds of load apply.
-	plausible func(*forecast, PlacedLoad)
 }
 
 type refusal struct{ hint, why string }

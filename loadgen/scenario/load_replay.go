@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
@@ -40,8 +39,8 @@ const (
 func replayKind() loadKind {
 	return loadKind{
 		name: "replay", example: "[{kind: replay, recording: tuesday.recording.gz}]", results: []LoadResult{RequestResults, ReplayResults},
-		unpaced: true, recorded: true,
-		fixed: &refusal{"leave out verb, resource and similar fields", "a replay sends the requests of its recording"},
+		recorded: true,
+		fixed:    &refusal{"leave out verb, resource and similar fields", "a replay sends the requests of its recording"},
 		fields: func(l *Load) []field {
 			return []field{
 				{name: "recording", set: l.Recording != ""}, {name: "speed", set: l.Speed != 0},
@@ -195,25 +194,4 @@ func (s *Scenario) addReplayGates() {
 			s.Gates = append(s.Gates, g)
 		}
 	}
-}
-
-// replayLengths returns a warning for each replay that is longer or shorter than its recording.
-func (s *Scenario) replayLengths() []string {
-	var all []string
-	for _, l := range s.Loads() {
-		length := s.FixedLength(l)
-		if l.Recorded == nil || length == 0 {
-			continue
-		}
-		whole := time.Duration(float64(l.Recorded.Last().D()) / l.Speed)
-		switch {
-		case whole > length:
-			all = append(all, s.Errorf(l.Path+".recording", fmt.Sprintf("to replay the whole recording, make the phase %s long", Duration(whole.Round(time.Second)+time.Second)),
-				"only the first %.3g%% of the recording is replayed, because the load ends after %s", 100*length.Seconds()/whole.Seconds(), Duration(length)).Error())
-		case length > whole+max(whole/10, time.Second):
-			all = append(all, s.Errorf(l.Path+".recording", "make the phase shorter",
-				"the recording ends after %s, but the load ends only after %s", Duration(whole.Round(time.Second)), Duration(length)).Error())
-		}
-	}
-	return all
 }

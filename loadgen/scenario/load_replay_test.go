@@ -161,22 +161,3 @@ func TestTraceIsTheFormerNameOfRecording(t *testing.T) {
 		t.Errorf("warnings %q, want %q", got, want)
 	}
 }
-
-func TestReplayOfAnotherLengthThanItsRecordingIsWarnedOf(t *testing.T) {
-	dir := t.TempDir()
-	writeRecording(t, filepath.Join(dir, "x.recording"), 21)
-	for set, want := range map[string]string{
-		"phases.a.for=20s": "",
-		"phases.a.for=10s": "only the first 50% of the recording is replayed, because the load ends after 10s (to replay the whole recording, make the phase 21s long)",
-		"phases.a.for=60s": "the recording ends after 20s, but the load ends only after 1m (make the phase shorter)",
-	} {
-		write(t, filepath.Join(dir, "again.yaml"), fmt.Sprintf(replayedRecording, "x.recording"))
-		s, err := Read(filepath.Join(dir, "again.yaml"), []string{set})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(s.Warnings(), "\n"); !strings.HasSuffix(got, want) || want == "" && got != "" {
-			t.Errorf("%s: %q, want %q", set, got, want)
-		}
-	}
-}

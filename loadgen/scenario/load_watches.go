@@ -1,10 +1,5 @@
 package scenario
 
-import (
-	"fmt"
-	"math"
-)
-
 const watchesExample = "[{kind: watches, count: 100, rate: 50/s}]"
 
 func watchesKind() loadKind {
@@ -30,7 +25,6 @@ func watchesKind() loadKind {
 				v.fail(path+".kind", "move the load into a phase, and set hold: true to keep the watches open", "a load of watches cannot run in the background")
 			}
 		},
-		plausible: (*forecast).slowWatches,
 	}
 }
 
@@ -47,13 +41,5 @@ func (v *validator) watches(path string, l *Load) {
 		v.between(path+".slow.window", float64(l.Slow.Window), 1, 1<<30)
 	} else if l.Slow.Fraction == 0 && l.Slow != (SlowWatches{}) {
 		v.fail(path+".slow", "add fraction: 0.1", "slow has no effect without a fraction")
-	}
-}
-
-// slowWatches reports an error if the scenario asks for slow watches, but their fraction of all watches is less than
-// one watch.
-func (c *forecast) slowWatches(l PlacedLoad) {
-	if l.Slow.Fraction > 0 && int(float64(l.Count)*l.Slow.Fraction) == 0 {
-		c.v.fail(l.Path+".slow.fraction", fmt.Sprintf("use at least %s, which is one watch", plain(math.Ceil(1e5/float64(l.Count))/1e5)), "%s of %d watches is less than one watch", plain(l.Slow.Fraction), l.Count)
 	}
 }

@@ -131,8 +131,8 @@ func (n *Nodes) AllPools() []NodePool {
 	return all
 }
 
-// poolsFor returns the pools whose nodes accept pods of a workload kind. Only DaemonSets tolerate the taints of pools.
-func (n *Nodes) poolsFor(kind string) []NodePool {
+// PoolsFor returns the pools whose nodes accept pods of a workload kind. Only DaemonSets tolerate the taints of pools.
+func (n *Nodes) PoolsFor(kind string) []NodePool {
 	return slices.DeleteFunc(n.AllPools(), func(p NodePool) bool { return kind != DaemonSet && p.repels() })
 }
 
@@ -236,6 +236,17 @@ func (v *validator) nodeResource(path, name, value string) {
 			v.fail(path+"."+name, "for example 4", "%s is not a whole number", value)
 		}
 	})
+}
+
+// labels lists the labels that distinguish or select simulated nodes.
+func (n *Nodes) labels() []string {
+	all := append(fixedLabels(), corev1.LabelTopologyZone)
+	for _, p := range n.Pools {
+		all = append(all, corev1.LabelInstanceTypeStable)
+		all = slices.AppendSeq(all, maps.Keys(p.Labels))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // fixedLabels lists the labels that each simulated node has and that no pool can change.

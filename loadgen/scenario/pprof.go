@@ -3,7 +3,6 @@ package scenario
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -144,22 +143,4 @@ func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
 		field = ".for"
 	}
 	v.fail(path+field, "start it earlier, or make the phase longer", "the profile ends %s after the start of phase %q, but %s %s", Duration(end), phase.Name, what, Duration(length))
-}
-
-// CPUProfiled lists the CPU profiles as deviations from upstream, because CPU profiling slows a component down.
-func (s *Scenario) CPUProfiled() []control.Deviation {
-	var all []control.Deviation
-	for _, p := range s.Profiles() {
-		if p.Kind != CPUProfile {
-			continue
-		}
-		d := control.Deviation{
-			Component: p.Component, Setting: "CPU profile", Value: fmt.Sprintf("for %s in phase %s", p.For, p.Phase), Default: "(none)",
-			Reason: "requested by the scenario; sampling stacks 100 times per second of CPU time costs a component about 1% of its CPU time, and more with many threads",
-		}
-		if !slices.Contains(all, d) {
-			all = append(all, d)
-		}
-	}
-	return all
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/goldenscript"
 	"github.com/stormglass/stormglass/internal/schemadoc"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
@@ -216,7 +217,7 @@ func questions() map[string]question {
 func said(text string) []*strictyaml.Error {
 	s, err := scenario.Parse("x.yaml", []byte(text), nil)
 	if err == nil {
-		_, err = gate.Compile(s)
+		err = gate.Check(s)
 	}
 	return strictyaml.Errors(err)
 }
@@ -462,3 +463,22 @@ func TestSchemaOfScalars(t *testing.T) {
 
 // zeroForm matches a zero, which some fields refuse because it would mean their default.
 var zeroForm = regexp.MustCompile(`^[-+]?0*\.?0*([a-zA-Z%]*|/[smh])$`)
+
+// TestBadScenarios compares, for each script in testdata, the errors of a scenario
+// with the exact text that a user reads.
+func TestBadScenarios(t *testing.T) {
+	goldenscript.Each(t, "testdata/bad/*.txtar", updating(), func(t *testing.T, script *txtar.Archive) string {
+		s, err := scenario.Parse("bad.yaml", script.Files[0].Data, strings.Fields(string(script.Comment)))
+		if err == nil {
+			err = gate.Check(s)
+		}
+		if err == nil {
+			t.Fatal("accepted")
+		}
+		got := err.Error() + "\n"
+		if len(strictyaml.Errors(err)) != strings.Count(got, "\n") {
+			t.Errorf("some error has more than one line:\n%s", got)
+		}
+		return got
+	})
+}

@@ -45,7 +45,7 @@ var ofDeploys = []string{
 // resource before the action. It checks nothing if hooks, the Go program or a recording may create objects.
 func (v *validator) targets() {
 	s := v.s
-	if s.recorded || len(s.Hooks()) > 0 || len(s.CustomActions()) > 0 || slices.ContainsFunc(s.Loads(), func(l PlacedLoad) bool { return l.Kind == "custom" || l.Kind == "replay" }) {
+	if s.recorded || len(s.Hooks()) > 0 || s.anyAction(func(a *Action) bool { return a.Kind == "custom" }) || slices.ContainsFunc(s.Loads(), func(l PlacedLoad) bool { return l.Kind == "custom" || l.Kind == "replay" }) {
 		return
 	}
 	for _, a := range s.objectActions() {

@@ -1,13 +1,5 @@
 package scenario
 
-// Traced returns the share of the requests to trace, 0 to 1. Zero means that the run traces no requests.
-func (s *Scenario) Traced() float64 {
-	if s.Tracing.Sample == nil {
-		return 0
-	}
-	return s.Tracing.Sample.Value
-}
-
 func (v *validator) tracing(t Tracing) {
 	switch b := t.Sample; {
 	case b == nil:

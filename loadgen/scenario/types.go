@@ -1,6 +1,7 @@
 // Package scenario defines the fields of a scenario file, loads and validates such files, and
 // contains the catalogue of built-in scenarios. Loading is strict: an unknown field is an error.
-// Each error names the file, line and field, and gives a hint.
+// Each error names the file, line and field, and gives a hint. Loading does not find settings that
+// are valid but cannot work; see loadgen.Check.
 //
 // Within an apiVersion, fields and kinds are only added, never renamed, removed or given
 // another meaning. The same holds for Read, ReadStdin, Parse, Names, Source and the exported

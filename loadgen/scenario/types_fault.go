@@ -53,28 +53,19 @@ type Fault struct {
 	To string `yaml:"to,omitempty"`
 }
 
-func (f Fault) kind() control.FaultKind {
+// Traits returns the properties of the kind of fault.
+func (f Fault) Traits() control.FaultKind {
 	k, _ := control.FaultKindOf(f.Kind)
 	return k
 }
 
 // StopsNodes reports whether the affected nodes send no requests after the fault.
-func (f Fault) StopsNodes() bool { return f.kind().SilencesNodes }
+func (f Fault) StopsNodes() bool { return f.Traits().SilencesNodes }
 
 // OfNodes reports whether the fault affects simulated nodes.
-func (f Fault) OfNodes() bool { return f.kind().OfNodes }
-
-// OfCloud reports whether the fault also affects the simulated cloud. The control plane must then have a simulated
-// cloud.
-func (f Fault) OfCloud() bool { return f.kind().OfCloud }
-
-// Momentary reports whether the fault ends by itself and therefore has no length.
-func (f Fault) Momentary() bool { return f.kind().Momentary }
+func (f Fault) OfNodes() bool { return f.Traits().OfNodes }
 
 func (f Fault) moves() bool { return control.Fault{Kind: f.Kind}.Moves() }
-
-// OfNetwork reports whether the fault delays or cuts links between components.
-func (f Fault) OfNetwork() bool { return f.kind().Links }
 
 // On lists the names or selectors of the affected components, as written in the scenario.
 func (f Fault) On() []string {
@@ -105,7 +96,7 @@ func (f Fault) Span() time.Duration {
 // which determines the random parts of the fault.
 func (f Fault) Control(seed int64) control.Fault {
 	on := f.On()
-	if len(on) == 0 && f.kind().OfMembers() {
+	if len(on) == 0 && f.Traits().OfMembers() {
 		on = []string{control.KindEtcd}
 	}
 	return control.Fault{

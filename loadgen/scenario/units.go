@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/digits"
 )
 
 // Duration is a length of time written as "30s", "2m", "250ms".
@@ -258,4 +260,14 @@ func parseSize(s string) (float64, bool) {
 		return 0, false
 	}
 	return v * f, true
+}
+
+// inUnits formats a size in the largest unit that fits, with three digits.
+func inUnits(bytes float64) string {
+	for _, unit := range []string{"GiB", "MiB", "KiB"} {
+		if n := bytes / sizeUnits[unit]; n >= 1 {
+			return digits.Format(n, 3) + unit
+		}
+	}
+	return plain(bytes) + " bytes"
 }

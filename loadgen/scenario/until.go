@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -116,23 +115,6 @@ func (u Until) compile(schema condition.Schema) (*condition.Condition, error) {
 		}
 	}
 	return condition.OfObjects(u.String(), c, enough), nil
-}
-
-// Conditions returns the conditions on objects. The key is the name of the phase that the condition ends.
-func (s *Scenario) Conditions() (map[string]*condition.Condition, error) {
-	all := map[string]*condition.Condition{}
-	for i := range s.Phases {
-		p := &s.Phases[i]
-		if !p.Until.OfObjects() {
-			continue
-		}
-		c, err := p.Until.Compile()
-		if err != nil {
-			return nil, s.Errorf(fmt.Sprintf("phases[%d].until", i), "", "%v", err)
-		}
-		all[p.Name] = c
-	}
-	return all, nil
 }
 
 // oneWord matches text that is one word, and so may be a misspelled name of a condition.

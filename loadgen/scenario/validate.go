@@ -21,6 +21,7 @@ const (
 	MaxRate    = 100_000 // per second
 	MaxWatches = 1_000_000
 	MaxPods    = 500_000
+	minPhase   = time.Second // scrapes are at least this far apart
 	maxPhase   = 24 * time.Hour
 	maxSeed    = 1 << 53 // exact in a float64
 
@@ -201,9 +202,6 @@ func (s *Scenario) validate() error {
 	if len(v.errs) == 0 {
 		v.targets()
 	}
-	if len(v.errs) == 0 && !s.recorded { // otherwise the forecast would be unreliable
-		v.forecast()
-	}
 	v.variants()
 	v.signals()
 	v.transitions()
@@ -276,6 +274,11 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 		}
 	case p.Within != 0:
 		v.fail(path+".within", "leave it out; it is only a time limit for until", "phase %q has a fixed length", p.Name)
+	}
+	for field, d := range map[string]Duration{"for": p.For, "within": p.Within} {
+		if d != 0 && d.D() < minPhase && !v.s.recorded {
+			v.fail(path+"."+field, fmt.Sprintf("from %s to 24h", minPhase), "%s is out of bounds", d)
+		}
 	}
 	if p.For.D() > maxPhase || p.Within.D() > maxPhase {
 		field := map[bool]string{true: ".for", false: ".within"}[p.For.D() > maxPhase]

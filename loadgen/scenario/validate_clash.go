@@ -49,7 +49,7 @@ func meet(f, g *Fault) time.Duration {
 }
 
 func (f *Fault) goneAfter(begin time.Duration) time.Duration {
-	if f.For == 0 && !f.Momentary() {
+	if f.For == 0 && !f.Traits().Momentary {
 		return maxPhase // the phase's end
 	}
 	return begin + f.For.D() + faultMargin
@@ -104,7 +104,7 @@ func (v *validator) needs(f *Fault) needs {
 			continue
 		}
 		r := roleNeeds{part: "the process of " + text}
-		if f.OfNetwork() {
+		if f.Traits().Links {
 			r.part = "a link of " + text
 		}
 		for _, name := range v.s.ControlPlane.ComponentsOf(s.Kind) {

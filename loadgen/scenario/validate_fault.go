@@ -30,10 +30,10 @@ func (v *validator) nodeFault(path string, f *Fault) {
 	if v.s.Nodes.Count == 0 {
 		v.fail(path, "set nodes.count", "%s requires simulated nodes", f.Kind)
 	}
-	if f.OfCloud() && v.s.ControlPlane.Count(control.KindCloudAPI) == 0 {
+	if f.Traits().OfCloud && v.s.ControlPlane.Count(control.KindCloudAPI) == 0 {
 		v.fail(path, "set controlPlane: {cloudControllerManager: {replicas: 1}}", "%s requires the simulated cloud", f.Kind)
 	}
-	needs := f.kind().Needs
+	needs := f.Traits().Needs
 	const hint = "greater than 0 and at most 1, for example 0.3"
 	switch {
 	case !slices.Contains(needs, "fraction"):
@@ -100,7 +100,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	if f.Timeout.D()%time.Second != 0 {
 		v.fail(path+".timeout", "whole seconds from 1s to 30s", "the API server does not accept a timeout of %s", f.Timeout)
 	}
-	if f.kind().Has("resource") && f.Resource != "" {
+	if f.Traits().Has("resource") && f.Resource != "" {
 		v.resource(path+".resource", f.Resource, "create")
 	}
 	if f.Limit < 0 {
@@ -118,7 +118,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 			continue
 		case p.Path == "components" && len(f.Components) == 0:
 			at = path + ".component"
-		case p.Path == "kind" && f.OfNetwork():
+		case p.Path == "kind" && f.Traits().Links:
 			p.Hint = "leave out controlPlane.networkFaults, which is turned on automatically when a fault needs it"
 		}
 		v.fail(at, p.Hint, "%s", p.Msg)
@@ -197,9 +197,9 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 		return
 	case f.Repeat > maxRepeat:
 		return
-	case f.Repeat > 1 && !f.Momentary() && f.For == 0:
+	case f.Repeat > 1 && !f.Traits().Momentary && f.For == 0:
 		v.fail(path+".for", "set for: to less than every:, so that one fault ends before the next begins", "a repeated fault requires a length")
-	case f.Repeat > 1 && !f.Momentary() && f.For >= f.Every:
+	case f.Repeat > 1 && !f.Traits().Momentary && f.For >= f.Every:
 		v.fail(path+".for", "set for: to less than every:", "the fault lasts %s, but the next one begins after %s", f.For, f.Every)
 	}
 	length, what := p.lasts()

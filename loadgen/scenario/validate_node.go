@@ -14,7 +14,7 @@ func (v *validator) nodes() {
 	v.between("nodes.count", float64(n.Count), 0, MaxNodes)
 	if n.Later < 0 || n.Later > max(0, n.Count) {
 		v.fail("nodes.later", "from 0 to nodes.count", "%d is out of bounds", n.Later)
-	} else if n.Later > 0 && !slices.ContainsFunc(v.s.Faults(), func(f PlacedFault) bool { return f.kind().Adds }) {
+	} else if n.Later > 0 && !slices.ContainsFunc(v.s.Faults(), func(f PlacedFault) bool { return f.Traits().Adds }) {
 		v.fail("nodes.later", "add faults: [{kind: nodeScaleUp}] to a phase", "%d nodes never register", n.Later)
 	}
 	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "lean", "shared")

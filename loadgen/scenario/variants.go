@@ -86,7 +86,7 @@ func (s *Scenario) WithVariant(name string) (*Scenario, error) {
 	return nil, fmt.Errorf("--variant %s: scenario %s has no such variant (%s)", name, s.Name, hint)
 }
 
-// Warnings returns one line, with file, line and field, for each setting that works but is not advisable, and for each
+// Warnings returns one line, with file, line and field, for each setting that is deprecated or not advisable, and for each
 // setting that was turned on automatically.
 func (s *Scenario) Warnings() []string {
 	var all []string
@@ -102,15 +102,8 @@ func (s *Scenario) Warnings() []string {
 		all = append(all, s.Errorf(s.linksFor, "to make this explicit, set controlPlane.networkFaults: on",
 			"networkFaults was turned on%s, so traffic between components passes through proxies, which can delay or cut it", s.linksOf).Error())
 	}
-	all = append(all, s.stubs()...)
-	all = append(all, s.sparse()...)
-	all = append(all, s.replayLengths()...)
-	return all
+	return append(all, s.stubs()...)
 }
-
-// Unserved returns one line for each custom resource that the scenario uses but does not define. A bundled control
-// plane does not serve these resources; a user's cluster may serve them.
-func (s *Scenario) Unserved() []string { return append(s.unserved(), s.unservedSets()...) }
 
 // Faults lists all faults with their paths.
 func (s *Scenario) Faults() []PlacedFault {
@@ -321,10 +314,28 @@ func (v *validator) deployShape(path string, a *Action) {
 		at := fmt.Sprintf("%s.topologySpread[%d]", path, i)
 		if t.Key == "" {
 			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "this topology spread has no key")
+		} else if !v.s.recorded {
+			v.spreadKey(at+".key", t.Key)
 		}
 		if slices.ContainsFunc(a.TopologySpread[:i], func(o TopologySpread) bool { return o.Key == t.Key }) && t.Key != "" {
 			v.fail(at+".key", "name each key once", "%q appears twice", t.Key)
 		}
 		v.between(at+".maxSkew", float64(t.MaxSkew), 1, 1000)
 	}
+}
+
+// spreadKey reports an error if no simulated node has the label over which pods are to be spread.
+func (v *validator) spreadKey(path, key string) {
+	known := v.s.Nodes.labels()
+	if slices.Contains(known, key) || strings.HasPrefix(key, "stormglass.dev/") {
+		return
+	}
+	hint := "nodes have the labels " + strings.Join(known, ", ")
+	for _, label := range known {
+		if strings.HasSuffix(label, "/"+key) {
+			hint = fmt.Sprintf("did you mean %q?", label)
+			break
+		}
+	}
+	v.fail(path, strictyaml.Hint(key, known, hint), "no simulated node has the label %q", key)
 }

@@ -23,24 +23,6 @@ func (a *Action) WorkloadKind() string {
 	return a.Workload
 }
 
-// WorkloadKinds returns the kinds of all workloads in the scenario, without duplicates.
-func (s *Scenario) WorkloadKinds() []string {
-	var all []string
-	for _, p := range s.Phases {
-		for _, a := range p.Actions {
-			if kind := a.WorkloadKind(); a.Kind == "deploy" && !slices.Contains(all, kind) {
-				all = append(all, kind)
-			}
-		}
-	}
-	return all
-}
-
-// MarksOutOfService reports whether any fault gives failed nodes the taint out-of-service.
-func (s *Scenario) MarksOutOfService() bool {
-	return slices.ContainsFunc(s.Faults(), func(f PlacedFault) bool { return f.OutOfService })
-}
-
 // actsOn maps actions other than deploy and delete to the kinds of workload on which they can act.
 var actsOn = map[string]string{
 	"rollingUpdate": Deployment + " " + StatefulSet + " " + DaemonSet,

@@ -9,6 +9,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -18,7 +19,7 @@ const noFigures = "write compare: [{name: ..., objective: ...}], or use the scen
 // figuresOf returns the metrics that the scenario compares. The gated metrics, which decide the answer, come first.
 // figuresOf fails if no metric is gated, unless advice is true: then all metrics may be advisory.
 func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
-	if _, err := gate.Figures(o.A.Scenario); err != nil {
+	if _, err := gate.Figures(plan.Of(o.A.Scenario)); err != nil {
 		return nil, exitcode.UsageError(err)
 	}
 	var all []result.ABFigure

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -126,7 +127,7 @@ func TestGatesOfEachLoad(t *testing.T) {
 	if want := "achieved-reads achieved-writes all-sent in-flight-steady-reads in-flight-steady-writes"; strings.Join(got, " ") != want {
 		t.Errorf("names of the gates = %q, want %s", got, want)
 	}
-	if _, err := gate.Compile(s); err != nil {
+	if _, err := gate.Compile(plan.Of(s)); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -267,7 +268,7 @@ func (s *session) with(load float64) (*scenario.Scenario, error) {
 		return nil, err
 	}
 	addGates(sc)
-	if _, err := gate.Compile(sc); err != nil {
+	if _, err := gate.Compile(plan.Of(sc)); err != nil {
 		return nil, exitcode.UsageError(err)
 	}
 	return sc, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -75,7 +76,7 @@ func against(t *testing.T, offered, rate float64) Outcome {
 			t.Fatal(err)
 		}
 		defer stub.Close()
-		made, err := kind.Make(s, load.Target{Config: stub.Config(), Namespace: "storm", Seed: 1}, "")
+		made, err := kind.Make(plan.Of(s), load.Target{Config: stub.Config(), Namespace: "storm", Seed: 1}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ func against(t *testing.T, offered, rate float64) Outcome {
 			t.Fatal(err)
 		}
 		reads.AddTo(&m)
-		gates, err := gate.Compile(s)
+		gates, err := gate.Compile(plan.Of(s))
 		if err != nil {
 			t.Fatal(err)
 		}

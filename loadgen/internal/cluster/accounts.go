@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/stormglass/stormglass/loadgen/internal/node"
-	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 // nodeAccounts are the ServiceAccounts of simulated nodes if the nodes have no client certificates. Their namespace
@@ -24,7 +24,7 @@ func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }
 // kubeletNeeds returns the permissions of a simulated kubelet. It may use tokens, ConfigMaps and Secrets only in the run's
 // namespace: unlike the Node authorizer, RBAC cannot limit them to objects of the node's pods, and a node must not have
 // access to objects of the whole cluster.
-func kubeletNeeds(ns string, s *scenario.Scenario) []need {
+func kubeletNeeds(ns string, s *plan.Plan) []need {
 	needs := slices.Concat(
 		each("create get list watch", "", "nodes", ""),
 		each("patch", "", "nodes/status", ""),
@@ -44,7 +44,7 @@ func kubeletNeeds(ns string, s *scenario.Scenario) []need {
 	if s.Nodes.Fidelity == node.Kubelet {
 		needs = append(needs, each("deletecollection", resourceGroup, "resourceslices", "")...)
 	}
-	if s.HasDevices() {
+	if hasDevices(s) {
 		needs = append(needs, each("create list watch", resourceGroup, "resourceslices", "")...)
 		needs = append(needs, each("get", resourceGroup, "resourceclaims", "")...)
 	}
@@ -63,7 +63,7 @@ func proxyNeeds() []need {
 
 // accountNeeds returns the permissions that the user needs if nodes authenticate as ServiceAccounts: to create these
 // accounts, and to grant them their permissions. accounts is the name of their namespace.
-func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
+func accountNeeds(accounts, ns string, s *plan.Plan) []need {
 	return slices.Concat(
 		each("create", "", "serviceaccounts", accounts),
 		each("create", "", "serviceaccounts/token", accounts),
@@ -72,7 +72,7 @@ func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
 }
 
 // nodeNeeds returns the permissions of all node accounts, including the accounts of kube-proxies if the nodes have kube-proxies.
-func nodeNeeds(ns string, s *scenario.Scenario) []need {
+func nodeNeeds(ns string, s *plan.Plan) []need {
 	needs := kubeletNeeds(ns, s)
 	if s.Nodes.KubeProxy {
 		needs = append(needs, proxyNeeds()...)
@@ -96,7 +96,7 @@ func (t *Target) makeNodeAccounts(ctx context.Context, client kubernetes.Interfa
 		return err
 	}
 	t.accounts = &nodeAccounts{accounts}
-	needs := nodeNeeds(t.Namespace, t.scenario)
+	needs := nodeNeeds(t.Namespace, t.plan)
 	nodes := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + name}
 	if err := t.grant(ctx, client, name, needs, []rbacv1.Subject{nodes}); err != nil {
 		return err

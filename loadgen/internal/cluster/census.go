@@ -15,6 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -60,7 +61,7 @@ func newCensus(f forecast) *census {
 	for _, resource := range controlled {
 		c.open[resource] = true
 	}
-	for _, l := range f.s.Loads() {
+	for _, l := range f.s.Loads {
 		c.load(l)
 	}
 	return c
@@ -68,7 +69,7 @@ func newCensus(f forecast) *census {
 
 // load adds the objects that a load creates before the phases, and records the labels of objects that the load's
 // requests create and delete.
-func (c *census) load(l scenario.PlacedLoad) {
+func (c *census) load(l plan.Load) {
 	of := c.labelled(map[string]any{load.LoadLabel: l.Name})
 	for _, o := range l.Operations() {
 		if o.Verb == "create" && o.Subresource == "" || strings.HasPrefix(o.Verb, "delete") || o.Subresource == "eviction" || l.Namespaces > 1 {
@@ -135,29 +136,28 @@ func (c *census) run() {
 		c.manifest(m)
 	}
 	for i := range c.s.Objects {
-		c.make(c.s.Batches()[i], scenario.Action{Kind: "create"}, "setup", scenario.Exact, math.MaxInt)
+		c.make(c.s.Batches[i], scenario.Action{Kind: "create"}, "setup", plan.Exact, math.MaxInt)
 	}
 	for i := range c.s.Phases {
 		c.phase(&c.s.Phases[i])
 	}
 	for i := range c.s.Teardown {
-		c.act(&c.s.Teardown[i], scenario.Teardown, fmt.Sprintf("teardown[%d]", i), scenario.Exact, math.MaxInt)
+		c.act(&c.s.Teardown[i], scenario.Teardown, fmt.Sprintf("teardown[%d]", i), plan.Exact, math.MaxInt)
 	}
 }
 
-func (c *census) batch(path string) scenario.PlacedBatch {
-	all := c.s.Batches()
-	return all[slices.IndexFunc(all, func(b scenario.PlacedBatch) bool { return b.Path == path })]
+func (c *census) batch(path string) plan.Batch {
+	return c.s.Batches[slices.IndexFunc(c.s.Batches, func(b plan.Batch) bool { return b.Path == path })]
 }
 
 // phase simulates the actions of a phase: first those at its start, in order, then the later ones at their times.
 func (c *census) phase(p *scenario.Phase) {
-	for _, l := range c.s.Loads() {
+	for _, l := range c.s.Loads {
 		if l.Phase == p.Name && l.Batch().Has() {
 			_, how := c.s.Arrivals(l)
 			members, kinds := c.members(c.batch(l.Path))
 			for _, m := range kinds {
-				c.open[m.resource] = c.open[m.resource] || how != scenario.Exact || members == nil
+				c.open[m.resource] = c.open[m.resource] || how != plan.Exact || members == nil
 				c.controllers(m.kind)
 			}
 			for _, m := range members {
@@ -168,34 +168,34 @@ func (c *census) phase(p *scenario.Phase) {
 	path := func(i int) string {
 		return fmt.Sprintf("phases[%d].actions[%d]", slices.Index(c.s.PhaseNames(), p.Name), i)
 	}
-	length, ends, next := scenario.LongestOf(*p), scenario.Ending(*p), map[int]time.Duration{}
+	length, ends, next := plan.LongestOf(*p), plan.Ending(*p), map[int]time.Duration{}
 	for i := range p.Actions {
 		if a := &p.Actions[i]; a.Later() {
 			next[i] = a.After.D()
 		} else {
-			c.act(a, p.Name, path(i), scenario.Exact, math.MaxInt)
+			c.act(a, p.Name, path(i), plan.Exact, math.MaxInt)
 		}
 	}
 	for len(next) > 0 {
 		i := slices.MinFunc(slices.Sorted(maps.Keys(next)), func(a, b int) int { return int(next[a] - next[b]) })
 		a, at := &p.Actions[i], next[i]
-		if at > length-scenario.LastRound {
+		if at > length-plan.LastRound {
 			delete(next, i)
 			continue
 		}
 		how, rate, most := ends, float64(a.Rate), math.MaxInt
-		if ends == scenario.About {
-			how = scenario.Exact // the number of rounds is fixed
+		if ends == plan.About {
+			how = plan.Exact // the number of rounds is fixed
 		}
 		if rate > 0 { // another action may change or remove the same objects at the same time
-			how = how.Or(scenario.AtMost)
+			how = how.Or(plan.AtMost)
 			most = int((length-at).Seconds()*rate) + 1 // the first request is sent immediately
 		}
 		if c.looked > maxLooked {
-			how = scenario.Unknown // the number of requests in the remaining rounds is unknown too
+			how = plan.Unknown // the number of requests in the remaining rounds is unknown too
 		}
 		sent := c.act(a, p.Name, path(i), how, most)
-		if a.Every == 0 || how == scenario.Unknown {
+		if a.Every == 0 || how == plan.Unknown {
 			delete(next, i)
 			continue
 		}
@@ -209,7 +209,7 @@ func (c *census) phase(p *scenario.Phase) {
 }
 
 // act simulates one round of an action, and returns the number of its requests. `most` is the maximum of this number.
-func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certainty, most int) int {
+func (c *census) act(a *scenario.Action, phase, path string, how plan.Certainty, most int) int {
 	switch {
 	case a.Has():
 		return c.make(c.batch(path), *a, phase, how, most)
@@ -227,11 +227,8 @@ func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certai
 
 // members returns the objects of a batch and, as `kinds`, one object of each kind. It returns no members if the batch
 // has more than maxMembers.
-func (c *census) members(b scenario.PlacedBatch) (members, kinds []member) {
-	all, err := c.s.Expand(b)
-	if err != nil { // the scenario was not parsed
-		return nil, nil
-	}
+func (c *census) members(b plan.Batch) (members, kinds []member) {
+	all := b.Expanded
 	for _, k := range all.Kinds() {
 		kinds = append(kinds, c.member(k))
 	}
@@ -281,7 +278,7 @@ func (c *census) controllers(kind string) {
 }
 
 // make simulates an action that creates or applies the objects of a batch, and returns the number of its requests.
-func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, how scenario.Certainty, most int) int {
+func (c *census) make(b plan.Batch, a scenario.Action, phase string, how plan.Certainty, most int) int {
 	row := func(m member, verb string, n int) {
 		c.sends(PreviewRequests{Load: "action " + a.Kind, Phase: phase, Verb: verb, Resource: m.resource, PeakPerSecond: float64(a.Rate), Total: int64(n), Certainty: how})
 	}
@@ -301,7 +298,7 @@ func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, h
 	}
 	if members == nil { // the batch has too many objects to simulate each
 		if a.OnlyMissing {
-			how = scenario.Unknown
+			how = plan.Unknown
 		}
 		sent := 0
 		for _, m := range kinds {
@@ -334,10 +331,10 @@ func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, h
 }
 
 // matching returns the objects of a resource that a label selector matches, and how certain the result is.
-func (c *census) matching(resource, labelSelector string) ([]string, scenario.Certainty) {
+func (c *census) matching(resource, labelSelector string) ([]string, plan.Certainty) {
 	selector, err := labels.Parse(labelSelector)
 	if err != nil || c.open[resource] || slices.ContainsFunc(c.coming[resource], func(of labels.Set) bool { return selector.Matches(of) }) {
-		return nil, scenario.Unknown
+		return nil, plan.Unknown
 	}
 	var keys []string
 	c.looked += len(c.there[resource]) + 1
@@ -346,7 +343,7 @@ func (c *census) matching(resource, labelSelector string) ([]string, scenario.Ce
 			keys = append(keys, key)
 		}
 	}
-	return keys, scenario.Exact
+	return keys, plan.Exact
 }
 
 // namespacesOf returns how many collections an action lists to find objects of a resource: one for each namespace of
@@ -363,7 +360,7 @@ func (c *census) namespacesOf(s scenario.Selection) int {
 
 // lists adds the list requests that an action sends to find its objects. It returns the listed objects, and how certain
 // that list is.
-func (c *census) lists(name, phase string, s scenario.Selection, how scenario.Certainty) ([]string, scenario.Certainty) {
+func (c *census) lists(name, phase string, s scenario.Selection, how plan.Certainty) ([]string, plan.Certainty) {
 	keys, known := c.matching(s.Resource, s.LabelSelector)
 	if g := c.s.NamespaceGroup(s.NamespaceGroup); g != nil {
 		all, names := c.t.BatchNamespaces(), g.Names()
@@ -374,8 +371,8 @@ func (c *census) lists(name, phase string, s scenario.Selection, how scenario.Ce
 			return err == nil && (at < first || at >= first+len(names))
 		})
 	}
-	if known == scenario.Unknown {
-		how = how.Or(scenario.AtLeast) // at least one page for each namespace
+	if known == plan.Unknown {
+		how = how.Or(plan.AtLeast) // at least one page for each namespace
 	}
 	in := map[string]int{}
 	for _, key := range keys {
@@ -391,7 +388,7 @@ func (c *census) lists(name, phase string, s scenario.Selection, how scenario.Ce
 }
 
 // target simulates an action on the objects that its target selects, and returns the number of its requests.
-func (c *census) target(a *scenario.Action, phase string, how scenario.Certainty, most int) int {
+func (c *census) target(a *scenario.Action, phase string, how plan.Certainty, most int) int {
 	resource := a.Target.Resource
 	name := "action " + a.Kind + " " + resource
 	keys, known := c.lists(name, phase, a.Target, how)

@@ -184,7 +184,7 @@ phases:
 		}
 	}
 	s := parsed(t, text)
-	plan := newTarget("3f9a", s).Plan(s).String()
+	plan := newTarget("3f9a", s).Plan().String()
 	for _, want := range []string{"Creates   namespace stormglass-3f9a with ", "\n          namespaces web-0 to web-2\n", "\n          namespace shared\n"} {
 		if !strings.Contains(plan, want) {
 			t.Errorf("the plan does not contain %q:\n%s", want, plan)

@@ -48,7 +48,7 @@ func TestProxyOfTheKubeconfig(t *testing.T) {
 	if got := hookKubeconfig(target.Admin, "ns").Clusters["stormglass"].ProxyURL; got != via {
 		t.Errorf("the kubeconfig of commands has proxy-url %q", got)
 	}
-	text := target.Plan(parsed(t, quiet)).String() + fmt.Sprint(target.Cluster.Deviations)
+	text := target.Plan().String() + fmt.Sprint(target.Cluster.Deviations)
 	if strings.Contains(text, "secret") || strings.Count(text, "http://me:xxxxx@"+p.Addr()) != 2 {
 		t.Errorf("the plan and the deviations do not name the proxy twice without its password:\n%s", text)
 	}

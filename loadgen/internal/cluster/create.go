@@ -47,7 +47,7 @@ func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 // and knows the usage of their quotas. Until then the API server refuses objects that a quota counts.
 func (t *Target) createSetup(ctx context.Context, client kubernetes.Interface) error {
 	defines := false
-	for _, m := range t.scenario.SetupManifests() {
+	for _, m := range t.plan.SetupManifests() {
 		all := m.Objects()
 		err := load.Parallel(ctx, len(all), func(ctx context.Context, i int) error { return t.Create(ctx, all[i]) })
 		if err != nil {
@@ -57,7 +57,7 @@ func (t *Target) createSetup(ctx context.Context, client kubernetes.Interface) e
 	}
 	if defines {
 		done := t.waiting("the cluster to serve the custom resources")
-		err := t.AwaitServed(ctx, t.scenario.SetupManifests())
+		err := t.AwaitServed(ctx, t.plan.SetupManifests())
 		done()
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (t *Target) createSetup(ctx context.Context, client kubernetes.Interface) e
 }
 
 func (t *Target) awaitQuotas(ctx context.Context, client kubernetes.Interface) error {
-	if !slices.ContainsFunc(t.scenario.SetupManifests(), func(m scenario.Manifest) bool { return m.Kind == "ResourceQuota" }) {
+	if !slices.ContainsFunc(t.plan.SetupManifests(), func(m scenario.Manifest) bool { return m.Kind == "ResourceQuota" }) {
 		return nil
 	}
 	defer t.waiting("the cluster to update the status of ResourceQuotas")()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -80,14 +81,14 @@ func (c credentials) String() string {
 
 // ownIdentities reports whether each node has its own identity.
 func (t *Target) ownIdentities() bool {
-	n := t.scenario.Nodes
+	n := t.plan.Nodes
 	return n.Count > 0 && n.Fidelity != node.Shared
 }
 
 // checkCredentials checks whether the user may create client certificates or tokens for the nodes. An error begins with
 // the user's name.
 func (t *Target) checkCredentials(ctx context.Context, client kubernetes.Interface, user string) error {
-	s := t.scenario
+	s := t.plan
 	if !t.ownIdentities() {
 		t.credentials.chosen = true
 		return nil
@@ -118,7 +119,7 @@ func (t *Target) checkCredentials(ctx context.Context, client kubernetes.Interfa
 }
 
 // identityText says how the nodes authenticate, for the plan.
-func (t *Target) identityText(s *scenario.Scenario) string {
+func (t *Target) identityText(s *plan.Plan) string {
 	const signed = "each with a client certificate that the cluster signs"
 	account := "a token of a separate ServiceAccount in namespace " + t.accountNamespace()
 	switch c := t.credentials; {
@@ -158,7 +159,7 @@ func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error)
 func (t *Target) tryCertificates(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	err := node.TryCertificates(ctx, t.Admin, t.Labels, t.NodePrefix()+"try", t.scenario.Nodes.KubeProxy)
+	err := node.TryCertificates(ctx, t.Admin, t.Labels, t.NodePrefix()+"try", t.plan.Nodes.KubeProxy)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("no certificate was signed within %s (signer %s)", probeTimeout, kubeletSigner)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -59,7 +60,7 @@ func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 // alternatives.
 func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 	s := newStub(t) // serves no certificatesigningrequests
-	nodes := func(set string) *scenario.Scenario { return parsed(t, "nodes: {count: 2"+set+"}\n"+quiet) }
+	nodes := func(set string) *plan.Plan { return parsed(t, "nodes: {count: 2"+set+"}\n"+quiet) }
 	target := func(set string) *Target {
 		t.Helper()
 		made, err := FromKubeconfig(t.Context(), Kubeconfig{Files: s.kubeconfig(t, goodToken)}, "r1", nodes(set), func(string) {})
@@ -69,7 +70,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		return made
 	}
 	both := target("")
-	if plan := both.Plan(nodes("")).String(); !strings.Contains(plan, "each with a client certificate that the cluster signs, or with a token") || strings.Contains(plan, "Node authorizer") {
+	if plan := both.Plan().String(); !strings.Contains(plan, "each with a client certificate that the cluster signs, or with a token") || strings.Contains(plan, "Node authorizer") {
 		t.Errorf("the plan:\n%s", plan)
 	}
 	told, err := both.ChooseCredentials(t.Context())
@@ -84,7 +85,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("error with nodes.identity=certificate: %v", err)
 	}
 	tokens := target(", identity: token")
-	if plan := tokens.Plan(nodes(", identity: token")).String(); !strings.Contains(plan, "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes") || !strings.Contains(plan, "instead of the Node authorizer") {
+	if plan := tokens.Plan().String(); !strings.Contains(plan, "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes") || !strings.Contains(plan, "instead of the Node authorizer") {
 		t.Errorf("the plan:\n%s", plan)
 	}
 	if told, err := tokens.ChooseCredentials(t.Context()); err != nil || !strings.Contains(told, "(as nodes.identity says)") {
@@ -152,7 +153,7 @@ func TestCredentialsFollowThePermissions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan := target.Plan(parsed(t, yaml)).String(); !strings.Contains(plan, want) {
+		if plan := target.Plan().String(); !strings.Contains(plan, want) {
 			t.Errorf("without the permission to %s, the plan says\n%s", denied, plan)
 		}
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -57,4 +59,9 @@ func (c *cleaner) removeDevices(ctx context.Context) error {
 		of("resourceslices", removeListed(ctx, c, "ResourceSlice", "resourceslices", client.ResourceSlices(), c.owned, nil, &c.removed.ResourceSlices)),
 		of("deviceclasses", removeListed(ctx, c, "DeviceClass", "deviceclasses", client.DeviceClasses(), c.owned, nil, &c.removed.ClusterObjects)),
 	)
+}
+
+// hasDevices reports whether any simulated nodes have devices.
+func hasDevices(s *plan.Plan) bool {
+	return s.Nodes.Count > 0 && slices.ContainsFunc(s.Nodes.AllPools(), func(p scenario.NodePool) bool { return p.Devices > 0 })
 }

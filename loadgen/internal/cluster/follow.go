@@ -14,8 +14,8 @@ func (t *Target) Namespaces() []string { return t.namespaces }
 // whole cluster.
 func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need
-	own := l.scenario.BatchNamespaces(ns)
-	for _, set := range l.scenario.Followed() {
+	own := l.plan.BatchNamespaces(ns)
+	for _, set := range l.plan.Followed {
 		r, where := schema.ParseGroupResource(set.Resource), ""
 		if set.Namespace == "" || slices.Contains(own, set.Namespace) {
 			var err error

@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/replay"
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -21,17 +22,17 @@ import (
 type forecast struct {
 	*Preview
 	t    *Target
-	s    *scenario.Scenario
+	s    *plan.Plan
 	look *lookup
 }
 
 const inCluster, inRun = "cluster", "run"
 
 // creates adds n objects with the purpose `what` to the Preview. It merges rows of one kind, place and purpose.
-func (f forecast) creates(kind string, n int, how scenario.Certainty, where, what string) {
+func (f forecast) creates(kind string, n int, how plan.Certainty, where, what string) {
 	i := slices.IndexFunc(f.Creates, func(x PreviewObjects) bool { return x.Kind == kind && x.Where == where && x.For == what })
 	switch {
-	case n == 0 && how != scenario.Unknown:
+	case n == 0 && how != plan.Unknown:
 	case i < 0:
 		f.Creates = append(f.Creates, PreviewObjects{kind, n, how, where, what})
 	default:
@@ -42,7 +43,7 @@ func (f forecast) creates(kind string, n int, how scenario.Certainty, where, wha
 
 // sends adds requests to the Preview. It merges rows with the same load, phase, verb and resource.
 func (f forecast) sends(r PreviewRequests) {
-	if r.Certainty == scenario.Unknown {
+	if r.Certainty == plan.Unknown {
 		r.Total = -1
 	}
 	i := slices.IndexFunc(f.Requests, func(x PreviewRequests) bool {
@@ -53,7 +54,7 @@ func (f forecast) sends(r PreviewRequests) {
 		return
 	}
 	x := &f.Requests[i]
-	if x.Certainty = x.Certainty.Or(r.Certainty); x.Certainty == scenario.Unknown {
+	if x.Certainty = x.Certainty.Or(r.Certainty); x.Certainty == plan.Unknown {
 		x.Total = -1
 		return
 	}
@@ -69,39 +70,39 @@ func (f forecast) where(resource string) string {
 }
 
 // identities adds the objects that Setup creates before the scenario's own objects.
-func (f forecast) identities(plan Plan, o PreviewOptions) {
+func (f forecast) identities(listed Plan, o PreviewOptions) {
 	namespaces := len(f.t.namespaces)
 	granted := func(to string) {
-		f.creates("ClusterRole", 1, scenario.Exact, inCluster, to)
-		f.creates("ClusterRoleBinding", 1, scenario.Exact, inCluster, to)
-		f.creates("Role", namespaces, scenario.Exact, inRun, to)
-		f.creates("RoleBinding", namespaces, scenario.Exact, inRun, to)
+		f.creates("ClusterRole", 1, plan.Exact, inCluster, to)
+		f.creates("ClusterRoleBinding", 1, plan.Exact, inCluster, to)
+		f.creates("Role", namespaces, plan.Exact, inRun, to)
+		f.creates("RoleBinding", namespaces, plan.Exact, inRun, to)
 	}
-	f.creates("Namespace", namespaces, scenario.Exact, inCluster, "the run and its loads")
+	f.creates("Namespace", namespaces, plan.Exact, inCluster, "the run and its loads")
 	switch {
-	case plan.Account != "":
-		f.creates("ServiceAccount", 1, scenario.Exact, inRun, "the load")
+	case listed.Account != "":
+		f.creates("ServiceAccount", 1, plan.Exact, inRun, "the load")
 		granted("the load")
 		if !o.NoLock {
-			f.creates("Lease", 1, scenario.Exact, lockNamespace, "the lock of the cluster")
+			f.creates("Lease", 1, plan.Exact, lockNamespace, "the lock of the cluster")
 		}
 	case f.t.tenants:
 		granted("tenants of loads")
 	}
 	if f.t.credentials.tokens {
-		f.creates("Namespace", 1, scenario.Exact, inCluster, "accounts of simulated nodes")
-		f.creates("ServiceAccount", plan.Nodes+btoi(f.s.Nodes.KubeProxy), scenario.Exact, f.t.accountNamespace(), "simulated nodes")
+		f.creates("Namespace", 1, plan.Exact, inCluster, "accounts of simulated nodes")
+		f.creates("ServiceAccount", listed.Nodes+btoi(f.s.Nodes.KubeProxy), plan.Exact, f.t.accountNamespace(), "simulated nodes")
 		granted("simulated nodes")
 	}
 	if f.t.widgets {
-		f.creates(scenario.DefinitionKind, 1, scenario.Exact, inCluster, "the custom resource of loads")
+		f.creates(scenario.DefinitionKind, 1, plan.Exact, inCluster, "the custom resource of loads")
 	}
 	if !o.CleanupJob {
 		return
 	}
 	for _, object := range (CleanupOptions{Image: "image", Namespace: f.t.Namespace + "-cleanup", run: f.t.runID}).Objects() {
 		if u, err := manifest.Plain(object); err == nil {
-			f.creates(u.GetKind(), 1, scenario.Exact, cmp.Or(u.GetNamespace(), inCluster), "the Job that cleans up")
+			f.creates(u.GetKind(), 1, plan.Exact, cmp.Or(u.GetNamespace(), inCluster), "the Job that cleans up")
 		}
 	}
 }
@@ -114,26 +115,26 @@ func btoi(b bool) int {
 }
 
 // nodes adds the simulated nodes, and their requests that do not depend on pods.
-func (f forecast) nodes(plan Plan) {
-	n, spec := plan.Nodes, f.s.Nodes
+func (f forecast) nodes(listed Plan) {
+	n, spec := listed.Nodes, f.s.Nodes
 	if n == 0 {
 		return
 	}
 	for _, p := range spec.AllPools() {
-		what := "simulated nodes, " + plan.Fidelity
+		what := "simulated nodes, " + listed.Fidelity
 		if p.Name != "" {
 			what += ", " + p.Text()
 		}
-		f.creates("Node", p.Count, scenario.Exact, inCluster, what)
+		f.creates("Node", p.Count, plan.Exact, inCluster, what)
 	}
-	f.creates("Lease", n, scenario.Exact, leaseNamespace, "heartbeats of simulated nodes")
-	f.creates("CSINode", n, scenario.Exact, inCluster, "simulated nodes")
-	if plan.Fidelity != node.Shared && !f.t.Cluster.Bundled && !f.t.credentials.tokens {
-		f.creates("CertificateSigningRequest", n*(1+btoi(spec.KubeProxy)), scenario.Exact, inCluster, "certificates of simulated nodes")
+	f.creates("Lease", n, plan.Exact, leaseNamespace, "heartbeats of simulated nodes")
+	f.creates("CSINode", n, plan.Exact, inCluster, "simulated nodes")
+	if listed.Fidelity != node.Shared && !f.t.Cluster.Bundled && !f.t.credentials.tokens {
+		f.creates("CertificateSigningRequest", n*(1+btoi(spec.KubeProxy)), plan.Exact, inCluster, "certificates of simulated nodes")
 	}
-	if plan.DeviceClass != "" {
-		f.creates("ResourceSlice", n, scenario.Exact, inCluster, "devices of simulated nodes")
-		f.creates("DeviceClass", 1, scenario.Exact, inCluster, "devices of simulated nodes")
+	if listed.DeviceClass != "" {
+		f.creates("ResourceSlice", n, plan.Exact, inCluster, "devices of simulated nodes")
+		f.creates("DeviceClass", 1, plan.Exact, inCluster, "devices of simulated nodes")
 	}
 	const of = "simulated nodes"
 	f.sends(PreviewRequests{Load: of, Verb: "create", Resource: "nodes", PeakPerSecond: float64(spec.RegisterRate), Total: int64(n)})
@@ -142,25 +143,25 @@ func (f forecast) nodes(plan Plan) {
 		every          scenario.Duration
 	}{{"update", "leases.coordination.k8s.io", spec.LeaseRenew}, {"patch", "nodes/status", spec.StatusReport}} {
 		rate := float64(n) / max(x.every.D().Seconds(), 1)
-		f.sends(PreviewRequests{Load: of, Verb: x.verb, Resource: x.resource, PeakPerSecond: rate, Total: int64(rate * f.LongestSeconds), Certainty: scenario.Ending(f.s.Phases...)})
+		f.sends(PreviewRequests{Load: of, Verb: x.verb, Resource: x.resource, PeakPerSecond: rate, Total: int64(rate * f.LongestSeconds), Certainty: plan.Ending(f.s.Phases...)})
 	}
 	f.Notes = append(f.Notes, "the numbers of requests include neither the watches of simulated nodes and controllers nor their requests for each pod")
 }
 
 // workloads adds the objects that deploy actions create, and the objects that controllers create for them.
-func (f forecast) workloads(plan Plan) {
-	for _, made := range []map[string]int{plan.Workloads, plan.Companions} {
+func (f forecast) workloads(listed Plan) {
+	for _, made := range []map[string]int{listed.Workloads, listed.Companions} {
 		for _, kind := range slices.Sorted(maps.Keys(made)) {
-			f.creates(kind, made[kind], scenario.Exact, inRun, "workloads")
+			f.creates(kind, made[kind], plan.Exact, inRun, "workloads")
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(plan.ByControllers)) {
-		n, how, what := plan.ByControllers[kind], plan.Replaced, "workloads, by controllers"
+	for _, kind := range slices.Sorted(maps.Keys(listed.ByControllers)) {
+		n, how, what := listed.ByControllers[kind], listed.Replaced, "workloads, by controllers"
 		switch {
 		case kind == "ReplicaSet":
-			how = scenario.Exact
-		case kind == "Pod" && n != plan.Pods:
-			what += fmt.Sprintf("; at most %s at a time", number(float64(plan.Pods)))
+			how = plan.Exact
+		case kind == "Pod" && n != listed.Pods:
+			what += fmt.Sprintf("; at most %s at a time", number(float64(listed.Pods)))
 		}
 		f.creates(kind, n, how, inRun, what)
 	}
@@ -174,7 +175,7 @@ func (f forecast) manifests() {
 			if m.Namespaced {
 				where = inRun
 			}
-			f.creates(m.Kind, n, scenario.Exact, where, phase+" creates "+m.Name)
+			f.creates(m.Kind, n, plan.Exact, where, phase+" creates "+m.Name)
 			f.sends(PreviewRequests{Load: "action create " + m.Name, Phase: phase, Verb: "create", Resource: m.Resource.GroupResource().String(), Total: int64(n)})
 		}
 	}
@@ -190,19 +191,13 @@ const maxDrawn = 20_000_000
 
 // loads adds the requests of loads, and the objects that loads create, both before they start and by their requests.
 func (f forecast) loads() {
-	peaks := map[string]float64{}
-	for _, phase := range f.s.Peaks() {
-		for _, l := range phase.Loads {
-			peaks[l.Path] = l.Second
-		}
-	}
-	for _, l := range f.s.Loads() {
+	for _, l := range f.s.Loads {
 		own := madeBy(l.Load)
 		for _, resource := range slices.Sorted(maps.Keys(own)) {
-			f.creates(f.s.KindOf(resource), l.Objects, scenario.Exact, f.where(resource), "load "+l.Name+", before it starts")
+			f.creates(f.s.KindOf(resource), l.Objects, plan.Exact, f.where(resource), "load "+l.Name+", before it starts")
 		}
 		if l.Recorded != nil {
-			f.replay(l, peaks[l.Path])
+			f.replay(l)
 			continue
 		}
 		n, how := f.s.Arrivals(l)
@@ -212,7 +207,7 @@ func (f forecast) loads() {
 		}
 		for _, share := range f.s.Shares(l) {
 			r := PreviewRequests{
-				Load: l.Name, Phase: l.Phase, Verb: share.Verb, Resource: share.Resource, PeakPerSecond: peaks[l.Path] * share.Part,
+				Load: l.Name, Phase: l.Phase, Verb: share.Verb, Resource: share.Resource, PeakPerSecond: l.Peak * share.Part,
 				Total: int64(float64(n)*share.Part + 0.5), Certainty: how,
 			}
 			if drawn != nil {
@@ -223,10 +218,10 @@ func (f forecast) loads() {
 			f.bytes(l, r.PeakPerSecond, share.Sent, share.Answered)
 		}
 	}
-	f.Bytes.Kept = f.s.Kept()
+	f.Bytes.Kept = f.s.Kept
 }
 
-func (f forecast) bytes(l scenario.PlacedLoad, rate, sent, answered float64) {
+func (f forecast) bytes(l plan.Load, rate, sent, answered float64) {
 	if l.Phase == "" || l.Phase == f.PeakPhase {
 		f.Bytes.SentPerSecond += rate * sent
 		f.Bytes.AnsweredPerSecond += rate * answered
@@ -235,9 +230,9 @@ func (f forecast) bytes(l scenario.PlacedLoad, rate, sent, answered float64) {
 
 // createdBy adds the objects that the requests of a load create, and the objects that the load recreates after its
 // requests deleted them.
-func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
+func (f forecast) createdBy(l plan.Load, r PreviewRequests) {
 	resource, sub, _ := strings.Cut(r.Resource, "/")
-	n, again, how := int(r.Total), ", recreated after its requests deleted them", r.Certainty.Or(scenario.AtMost)
+	n, again, how := int(r.Total), ", recreated after its requests deleted them", r.Certainty.Or(plan.AtMost)
 	switch {
 	case l.Kind != "requests" && l.Kind != "objects" || builtin.IsReview(resource):
 		return
@@ -259,20 +254,19 @@ func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
 
 // replay adds the requests that a replay of a recording sends to this cluster, and a note on the requests that it leaves
 // out.
-func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
+func (f forecast) replay(l plan.Load) {
 	namespaced, err := namespacedBy(f.look.discovery)
 	if err != nil {
 		f.Notes = append(f.Notes, "the requests of load "+l.Name+" are not known: "+oneLine(err))
 		return
 	}
-	for _, c := range f.s.CustomResources() {
+	for _, c := range f.s.Defined {
 		namespaced[c.Name] = c.Namespaced
 	}
-	phases := f.s.PhasesOf(l)
-	length, how := scenario.LongestOf(phases...), scenario.Ending(phases...)
+	length, how := plan.LongestOf(l.Phases...), plan.Ending(l.Phases...)
 	x := replay.Expect(l.Recorded, replay.OptionsOf(*l.Load, f.s.Seed), namespaced, length)
-	if how == scenario.About && x.Last < length-scenario.Moment {
-		how = scenario.Exact
+	if how == plan.About && x.Last < length-plan.Moment {
+		how = plan.Exact
 	}
 	total := int64(0)
 	for _, r := range x.Requests {
@@ -280,7 +274,7 @@ func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 	}
 	for _, r := range x.Requests {
 		if r.Count > 0 {
-			rate := peak * float64(r.Count) / float64(total)
+			rate := l.Peak * float64(r.Count) / float64(total)
 			f.sends(PreviewRequests{Load: l.Name, Phase: l.Phase, Verb: r.Verb, Resource: r.Resource, Mapped: r.Mapped, PeakPerSecond: rate, Total: r.Count, Certainty: how})
 			f.bytes(l, rate, r.Sent, 0)
 		}
@@ -293,10 +287,10 @@ func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 	}
 	f.Notes = append(f.Notes, "the data received and stored by load "+l.Name+" are not known before the run")
 	for _, resource := range slices.Sorted(maps.Keys(x.Made)) {
-		f.creates(f.s.KindOf(resource), x.Made[resource], scenario.Exact, inRun, "load "+l.Name+", before it starts")
+		f.creates(f.s.KindOf(resource), x.Made[resource], plan.Exact, inRun, "load "+l.Name+", before it starts")
 	}
 	for _, resource := range slices.Sorted(maps.Keys(x.Created)) {
-		f.creates(f.s.KindOf(resource), x.Created[resource], how.Or(scenario.About), inRun, "load "+l.Name+", by its requests")
+		f.creates(f.s.KindOf(resource), x.Created[resource], how.Or(plan.About), inRun, "load "+l.Name+", by its requests")
 	}
 	for _, why := range slices.Sorted(maps.Keys(x.LeftOut)) {
 		f.Notes = append(f.Notes, fmt.Sprintf("load %s does not send %s of the recording: %s", l.Name, count(int(x.LeftOut[why]), "request"), why))

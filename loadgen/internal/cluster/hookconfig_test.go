@@ -53,7 +53,7 @@ phases:
   after: [{run: [./save.sh]}]
   profiles: [{component: kube-apiserver, kind: cpu}, {component: etcd, kind: heap}]
 `)
-	text := staging().Plan(s).String()
+	text := planOn(s).String()
 	const want = `Runs      on this machine, as you, before storm: sh -c "echo \x1b[8mhidden"
           on this machine, as you, after storm: ./save.sh
 Profiles  cpu of kube-apiserver in phase storm, heap of etcd in phase storm, if the cluster permits them

@@ -22,6 +22,7 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -38,8 +39,8 @@ const (
 // groups returns the groups of the scenario by the names of their namespaces.
 func (t *Target) groups() map[string]*scenario.NamespaceGroup {
 	all := map[string]*scenario.NamespaceGroup{}
-	for i := range t.scenario.Namespaces {
-		g := &t.scenario.Namespaces[i]
+	for i := range t.plan.Namespaces {
+		g := &t.plan.Namespaces[i]
 		for _, name := range g.Names() {
 			all[name] = g
 		}
@@ -77,7 +78,7 @@ func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface
 	create := func(ctx context.Context, name string, annotations map[string]string) (types.UID, error) {
 		namespace := &corev1.Namespace{ObjectMeta: t.clusterMeta(name)}
 		namespace.Annotations = annotations
-		maps.Copy(namespace.Labels, t.scenario.NamespaceLabels)
+		maps.Copy(namespace.Labels, t.plan.NamespaceLabels)
 		if g := groups[name]; g != nil {
 			namespace.Annotations = g.Annotations
 			maps.Copy(namespace.Labels, g.Labels)
@@ -135,7 +136,7 @@ var podless = []string{"configmaps", "nodes", "secrets", "services", "leases.coo
 // createsPodsEarly reports whether pods may be created before the first phase: by the scenario's objects, or by a load
 // that prepares objects of a resource not in podless.
 func (t *Target) createsPodsEarly() bool {
-	return len(t.manifests) > 0 || len(t.scenario.Batches()) > 0 || slices.ContainsFunc(t.scenario.Loads(), func(l scenario.PlacedLoad) bool {
+	return len(t.manifests) > 0 || len(t.plan.Batches) > 0 || slices.ContainsFunc(t.plan.Loads, func(l plan.Load) bool {
 		operations := l.Operations()
 		return len(operations) == 0 || slices.ContainsFunc(operations, func(o scenario.Operation) bool { return !slices.Contains(podless, o.Resource) })
 	})

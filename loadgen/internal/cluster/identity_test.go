@@ -155,7 +155,7 @@ func TestCreatesPodsEarly(t *testing.T) {
 		"{name: a, kind: custom, rate: 1/s}": true,
 	} {
 		target := staging()
-		target.scenario = parsed(t, "phases: [{name: steady, for: 10s, load: ["+load+"]}]\n")
+		target.plan = parsed(t, "phases: [{name: steady, for: 10s, load: ["+load+"]}]\n")
 		if got := target.createsPodsEarly(); got != want {
 			t.Errorf("%s: %v, want %v", load, got, want)
 		}

@@ -9,44 +9,19 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lookup finds the facts on which the permissions of a scenario depend: the resources that the cluster serves, the custom
-// resources that the run itself defines, and the kinds in the batches. It reads each fact once, on first use.
+// lookup finds resources that the cluster serves or that the run itself defines.
 type lookup struct {
-	scenario  *scenario.Scenario
+	plan      *plan.Plan
 	discovery discovery.DiscoveryInterface
-
-	mapper  meta.RESTMapper // nil: not read yet
-	custom  []scenario.CustomResource
-	batches []kindsOf
-	read    bool // whether custom and batches were read
+	mapper    meta.RESTMapper // nil: not read yet
 }
 
-type kindsOf struct {
-	scenario.PlacedBatch
-	kinds []scenario.ObjectKind
-}
-
-func newLookup(d discovery.DiscoveryInterface, s *scenario.Scenario) *lookup {
-	return &lookup{scenario: s, discovery: d}
-}
-
-// expand expands the batches and stores their kinds. It fails only if the scenario was not parsed before.
-func (l *lookup) expand() error {
-	if l.read {
-		return nil
-	}
-	for _, b := range l.scenario.Batches() {
-		all, err := l.scenario.Expand(b)
-		if err != nil {
-			return err
-		}
-		l.batches = append(l.batches, kindsOf{b, all.Kinds()})
-	}
-	l.custom, l.read = l.scenario.CustomResources(), true
-	return nil
+func newLookup(d discovery.DiscoveryInterface, s *plan.Plan) *lookup {
+	return &lookup{plan: s, discovery: d}
 }
 
 func (l *lookup) mapping() (meta.RESTMapper, error) {
@@ -61,23 +36,19 @@ func (l *lookup) mapping() (meta.RESTMapper, error) {
 }
 
 // definedBy returns a custom resource that the run defines and for which f returns true.
-func (l *lookup) definedBy(f func(scenario.CustomResource) bool) (c scenario.CustomResource, ok bool, err error) {
-	if err := l.expand(); err != nil {
-		return c, false, err
+func (l *lookup) definedBy(f func(scenario.CustomResource) bool) (c scenario.CustomResource, ok bool) {
+	if i := slices.IndexFunc(l.plan.Defined, f); i >= 0 {
+		return l.plan.Defined[i], true
 	}
-	if i := slices.IndexFunc(l.custom, f); i >= 0 {
-		return l.custom[i], true, nil
-	}
-	return c, false, nil
+	return c, false
 }
 
 func (l *lookup) namespaced(r schema.GroupResource) (bool, error) {
 	if r.String() == scenario.WidgetResource {
 		return true, nil
 	}
-	c, defined, err := l.definedBy(func(c scenario.CustomResource) bool { return c.Name == r.String() })
-	if defined || err != nil {
-		return c.Namespaced, err
+	if c, defined := l.definedBy(func(c scenario.CustomResource) bool { return c.Name == r.String() }); defined {
+		return c.Namespaced, nil
 	}
 	mapper, err := l.mapping()
 	if err != nil {
@@ -106,11 +77,11 @@ func (l *lookup) scope(r schema.GroupResource, ns string) (string, error) {
 // resourceOf finds the resource of a kind. ok is false if the cluster does not serve the kind; a later request for the kind
 // then fails.
 func (l *lookup) resourceOf(kind schema.GroupVersionKind) (r schema.GroupResource, namespaced, ok bool, err error) {
-	c, defined, err := l.definedBy(func(c scenario.CustomResource) bool {
+	c, defined := l.definedBy(func(c scenario.CustomResource) bool {
 		return c.Kind == kind.Kind && schema.ParseGroupResource(c.Name).Group == kind.Group
 	})
-	if defined || err != nil {
-		return schema.ParseGroupResource(c.Name), c.Namespaced, defined, err
+	if defined {
+		return schema.ParseGroupResource(c.Name), c.Namespaced, true, nil
 	}
 	mapper, err := l.mapping()
 	if err != nil {

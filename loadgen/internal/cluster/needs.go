@@ -9,6 +9,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -65,7 +66,7 @@ func each(verbs, group, resource, namespace string) []need {
 
 // adminNeeds returns the permissions that the user needs for Setup and Cleanup. The functions signedNeeds and accountNeeds
 // return the additional permissions for the identities of nodes.
-func adminNeeds(ns string, s *scenario.Scenario) []need {
+func adminNeeds(ns string, s *plan.Plan) []need {
 	needs := slices.Concat(
 		each("create get list patch delete", "", "namespaces", ""),
 		each("create get", "", "serviceaccounts", ns),
@@ -96,13 +97,13 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 		each("list delete", "coordination.k8s.io", "leases", leaseNamespace),
 		each("list delete", "storage.k8s.io", "csinodes", ""),
 	)...)
-	if s.MarksOutOfService() {
+	if slices.ContainsFunc(s.Faults, func(f scenario.PlacedFault) bool { return f.OutOfService }) {
 		needs = append(needs, each("get patch", "", "nodes", "")...)
 	}
 	if s.Nodes.HasAdminLabels() {
 		needs = append(needs, each("patch", "", "nodes", "")...)
 	}
-	if s.HasDevices() {
+	if hasDevices(s) {
 		needs = append(needs, each("create list delete", resourceGroup, "deviceclasses", "")...)
 		needs = append(needs, each("list delete", resourceGroup, "resourceslices", "")...)
 	}
@@ -122,7 +123,7 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 }
 
 // signedNeeds returns the permissions that the user needs for nodes with client certificates.
-func signedNeeds(s *scenario.Scenario) []need {
+func signedNeeds(s *plan.Plan) []need {
 	approve := func(signer string) need {
 		return need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: signer}
 	}
@@ -143,7 +144,7 @@ func certificateNeeds() []need {
 // loadNeeds returns the permissions that the load's identity needs. All writes are in the run's namespace, except the
 // writes of simulated nodes with fidelity "shared", which use this identity.
 func loadNeeds(l *lookup, ns string) ([]need, error) {
-	s := l.scenario
+	s := l.plan
 	needs := slices.Concat(
 		[]need{{verb: "get", url: "/metrics"}},
 		each("get list watch create update patch delete deletecollection", "", "configmaps", ns),
@@ -154,18 +155,18 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 		each("get list watch", "", "pods", ns),
 		each("get list watch", "", "nodes", ""),
 	)
-	for _, kind := range s.WorkloadKinds() {
+	for _, kind := range s.Workloads {
 		if kind != scenario.Deployment {
 			needs = append(needs, workloadNeeds(kind, ns)...)
 		}
 	}
-	if s.HasGangs() {
+	if anyAction(s, func(a scenario.Action) bool { return a.Gang > 0 }) {
 		needs = append(needs, each("get create patch delete", "scheduling.k8s.io", "podgroups", ns)...)
 	}
-	if s.ClaimsDevices() {
+	if anyAction(s, func(a scenario.Action) bool { return a.Devices > 0 }) {
 		needs = append(needs, each("get create patch delete", resourceGroup, "resourceclaimtemplates", ns)...)
 	}
-	if s.Autoscales() {
+	if anyAction(s, func(a scenario.Action) bool { return a.Autoscales() }) {
 		needs = append(needs, each("get create patch delete", "autoscaling", "horizontalpodautoscalers", ns)...)
 	}
 	requests, err := requestNeeds(l, ns)
@@ -173,7 +174,7 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 		return nil, err
 	}
 	needs = append(needs, requests...)
-	created, err := l.creations(ns, func(b kindsOf) string {
+	created, err := l.creations(ns, func(b plan.Batch) string {
 		if b.OfLoad {
 			return "create"
 		}
@@ -200,7 +201,7 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 			each("create", "", "serviceaccounts/token", ns),
 			each("create get update delete", "coordination.k8s.io", "leases", ""),
 		)...)
-		if s.HasDevices() {
+		if hasDevices(s) {
 			needs = append(needs, each("create", resourceGroup, "resourceslices", "")...)
 			needs = append(needs, each("get", resourceGroup, "resourceclaims", "")...)
 		}
@@ -236,8 +237,12 @@ func workloadNeeds(kind, ns string) []need {
 	return each(verbs, "apps", strings.ToLower(kind)+"s", ns)
 }
 
-func usesWidgets(s *scenario.Scenario) bool {
-	return slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool {
+func anyAction(s *plan.Plan, is func(scenario.Action) bool) bool {
+	return slices.ContainsFunc(s.Phases, func(p scenario.Phase) bool { return slices.ContainsFunc(p.Actions, is) })
+}
+
+func usesWidgets(s *plan.Plan) bool {
+	return slices.ContainsFunc(s.Loads, func(l plan.Load) bool {
 		return slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return o.Resource == scenario.WidgetResource })
 	})
 }
@@ -257,7 +262,7 @@ func madeBy(l *scenario.Load) map[string]bool {
 // permissions that Setup needs.
 func requestNeeds(look *lookup, ns string) ([]need, error) {
 	var needs []need
-	for _, l := range look.scenario.Loads() {
+	for _, l := range look.plan.Loads {
 		if sub := l.PodSubresource(); sub != "" {
 			needs = append(needs, each("get create", "", "pods/"+sub, ns)...)
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -17,7 +18,7 @@ import (
 // while the control plane is unavailable; nil means no retries.
 func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error) (*objects.Objects, error) {
 	o := objects.Options{
-		Namespaces: t.BatchNamespaces(), Group: t.scenario.NamespaceGroup, Labels: t.Labels, OwnLabel: RunLabel, Seed: t.scenario.Seed, Retry: retry,
+		Namespaces: t.BatchNamespaces(), Group: t.plan.NamespaceGroup, Labels: t.Labels, OwnLabel: RunLabel, Seed: t.plan.Seed, Retry: retry,
 	}
 	o.NodeSelector, o.Tolerations = t.PodPlacement(), Tolerations()
 	return objects.New(t.Admin, o)
@@ -26,19 +27,18 @@ func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error
 // PodPlacement returns the node selector of the run's pods. Without simulated nodes it returns nil, and the pods may
 // run on any node.
 func (t *Target) PodPlacement() map[string]string {
-	if t.scenario.Nodes.Count == 0 {
+	if t.plan.Nodes.Count == 0 {
 		return nil
 	}
 	return t.NodeSelector()
 }
 
 // BatchNamespaces returns the namespaces of batches, starting with the run's namespace.
-func (t *Target) BatchNamespaces() []string { return t.scenario.BatchNamespaces(t.Namespace) }
+func (t *Target) BatchNamespaces() []string { return t.plan.BatchNamespaces(t.Namespace) }
 
 // makeObjects creates the scenario's objects. It also checks, by dry run, the objects that actions and loads will create.
 func (t *Target) makeObjects(ctx context.Context) error {
-	batches := t.scenario.Batches()
-	if len(batches) == 0 {
+	if len(t.plan.Batches) == 0 {
 		return nil
 	}
 	defer t.waiting("the objects of the scenario")()
@@ -46,13 +46,10 @@ func (t *Target) makeObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, b := range batches {
-		all, err := t.scenario.Expand(b)
-		if err == nil {
-			err = actor.Try(ctx, all)
-		}
-		if err == nil && i < len(t.scenario.Objects) { // the batches of Scenario.Objects come first
-			_, err = actor.Make(ctx, all, scenario.Action{Kind: "create"})
+	for i, b := range t.plan.Batches {
+		err := actor.Try(ctx, b.Expanded)
+		if err == nil && i < len(t.plan.Objects) { // the batches of Scenario.Objects come first
+			_, err = actor.Make(ctx, b.Expanded, scenario.Action{Kind: "create"})
 		}
 		if err != nil {
 			return err
@@ -65,7 +62,7 @@ func (t *Target) makeObjects(ctx context.Context) error {
 // and of actions, and to perform the actions on objects. They include the permissions to list and delete cluster-scoped
 // objects, which the cleanup needs.
 func batchNeeds(l *lookup, ns string) ([]need, error) {
-	all, err := l.creations(ns, func(b kindsOf) string { return b.Verbs })
+	all, err := l.creations(ns, func(b plan.Batch) string { return b.Verbs })
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +71,14 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 			all = append(all, each("get list delete", n.group, n.resource, "")...)
 		}
 	}
-	for _, a := range l.scenario.Selections() {
+	var actions []scenario.Action
+	for _, p := range l.plan.Phases {
+		actions = append(actions, p.Actions...)
+	}
+	for _, a := range append(actions, l.plan.Teardown...) {
+		if a.Target.Resource == "" {
+			continue
+		}
 		r := schema.ParseGroupResource(a.Target.Resource)
 		where, err := l.scope(r, ns)
 		if err != nil {
@@ -87,13 +91,10 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 
 // creations returns the permissions to use verbs on the resources in all batches. `verbs` returns the verbs for one
 // batch.
-func (l *lookup) creations(ns string, verbs func(kindsOf) string) ([]need, error) {
-	if err := l.expand(); err != nil {
-		return nil, err
-	}
+func (l *lookup) creations(ns string, verbs func(plan.Batch) string) ([]need, error) {
 	var all []need
-	for _, b := range l.batches {
-		for _, k := range b.kinds {
+	for _, b := range l.plan.Batches {
+		for _, k := range b.Expanded.Kinds() {
 			gv, err := schema.ParseGroupVersion(k.APIVersion)
 			if err != nil {
 				continue

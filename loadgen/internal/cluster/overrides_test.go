@@ -113,7 +113,7 @@ func TestImpersonationReachesTheServer(t *testing.T) {
 			t.Errorf("impersonation headers %v, want user bob, UID 7 and groups team and ops: %v", got, h)
 		}
 	}
-	if !strings.Contains(target.Plan(parsed(t, quiet)).String(), `removes objects as user "bob" (--as)`) {
+	if !strings.Contains(target.Plan().String(), `removes objects as user "bob" (--as)`) {
 		t.Error("the plan does not name the impersonated user")
 	}
 	target.identity = &identity{tokenFile: "token", scratch: &scratch.Dir{Path: t.TempDir()}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/digits"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -31,7 +32,7 @@ type Plan struct {
 	// ByControllers counts the objects that controllers create for the workloads, by kind. Replaced is the certainty of these
 	// numbers; they are not exact if controllers may replace pods.
 	ByControllers map[string]int
-	Replaced      scenario.Certainty
+	Replaced      plan.Certainty
 	// Created are the objects that the setup and actions create.
 	Created []scenario.Manifest
 	// Batches describes the batches of objects that the scenario, actions and loads create, with their numbers by kind.
@@ -56,8 +57,9 @@ type Plan struct {
 	Tainted bool
 }
 
-// Plan returns what a run of the scenario s will create on the target.
-func (t *Target) Plan(s *scenario.Scenario) Plan {
+// Plan returns what the run will create on the target.
+func (t *Target) Plan() Plan {
+	s := t.plan
 	p := Plan{
 		Scenario: s.Name, RunID: t.runID,
 		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
@@ -82,7 +84,7 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	if !t.Cluster.Bundled {
 		p.Account, p.Role = loadAccount, t.Namespace
 	}
-	for _, h := range s.Hooks() {
+	for _, h := range s.Hooks {
 		p.Commands = append(p.Commands, h.String())
 	}
 	for _, pr := range s.Profiles() {
@@ -90,22 +92,20 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	}
 	p.countWorkloads(s)
 	p.countLoads(s)
-	for _, b := range s.Batches() {
-		if all, err := s.Expand(b); err == nil { // otherwise the scenario was not parsed
-			p.Batches = append(p.Batches, fmt.Sprintf("%s, of %s", all, b.Path))
-		}
+	for _, b := range s.Batches {
+		p.Batches = append(p.Batches, fmt.Sprintf("%s, of %s", b.Expanded, b.Path))
 	}
 	return p
 }
 
-func (p *Plan) countLoads(s *scenario.Scenario) {
+func (p *Plan) countLoads(s *plan.Plan) {
 	p.Objects = map[string]int{}
-	for _, l := range s.Loads() {
+	for _, l := range s.Loads {
 		for resource := range madeBy(l.Load) {
 			p.Objects[resource] += l.Objects
 		}
 	}
-	for _, peak := range s.Peaks() {
+	for _, peak := range s.Peaks {
 		p.Rate, p.Watches = max(p.Rate, peak.Requests), max(p.Watches, peak.Watches)
 	}
 }

@@ -5,24 +5,29 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // staging returns a Target on a user's cluster, as FromKubeconfig returns it.
 func staging() *Target {
-	t := newTarget("3f9a", &scenario.Scenario{})
+	t := newTarget("3f9a", plan.Of(&scenario.Scenario{}))
 	t.Cluster = result.Cluster{Name: "staging", Server: "https://10.0.0.1:6443"}
 	t.KubernetesVersion = "v1.37.1"
 	t.offer(control.ScrapeTarget{Job: apiServerJob, Instance: apiServerJob, URL: "https://10.0.0.1:6443/metrics"})
 	return t
 }
 
+// planOn returns the Plan of a run on the staging cluster.
+func planOn(p *plan.Plan) Plan {
+	t := staging()
+	t.plan = p
+	return t.Plan()
+}
+
 func TestPlanListsClusterAndObjects(t *testing.T) {
-	s, err := scenario.Read("rollout-500", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := builtIn(t, "rollout-500")
 	want := strings.TrimSpace(`
 Run       rollout-500, as run 3f9a
 On        cluster staging (https://10.0.0.1:6443), Kubernetes v1.37.1
@@ -32,14 +37,14 @@ Creates   namespace stormglass-3f9a with 1 Deployment, 1 Service, 2,500 pods, 20
 Sends     up to 15.1 requests/s, 0 measured watches
 Removes   all of these objects at the end; each is labelled stormglass.dev/run=3f9a
 `)
-	if got := staging().Plan(s).String(); got != want {
+	if got := planOn(s).String(); got != want {
 		t.Errorf("\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestPlanNamesWhatActionsCreate(t *testing.T) {
 	s := parsed(t, flowControl)
-	text := staging().Plan(s).String()
+	text := planOn(s).String()
 	for _, want := range []string{
 		"PriorityLevelConfiguration stormglass-slow, of the whole cluster", "FlowSchema stormglass-slow, of the whole cluster",
 	} {
@@ -65,7 +70,7 @@ setup:
 - {kind: create, object: {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: owned}}}
 phases: [{name: a, for: 1s}]
 `)
-	text := staging().Plan(s).String()
+	text := planOn(s).String()
 	for _, want := range []string{
 		"ResourceQuota few, in each namespace of the run", "2,000 CustomResourceDefinitions w{i}.example.com, of the whole cluster",
 		"ValidatingAdmissionPolicy owned, for the run's namespaces only",
@@ -119,7 +124,7 @@ phases:
   actions: [{kind: delete, name: y}, {kind: rollingUpdate, name: x, maxSurge: "4"}]
   load: [{name: u, kind: watches, count: 10, rate: 50/s}, {name: c, kind: changes, watches: w, rate: 2/s}]
 `)
-	p := staging().Plan(s)
+	p := planOn(s)
 	if p.Pods != 15 || p.Watches != 130 || p.Rate != 3 || p.Workloads["Deployment"] != 2 || p.Companions["Service"] != 0 {
 		t.Errorf("%+v", p)
 	}

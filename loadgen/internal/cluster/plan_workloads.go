@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -17,10 +18,10 @@ type planned struct {
 
 // countWorkloads follows the workloads through the phases. It counts the objects that deploy actions create, the
 // objects that controllers create for them, and the maximum number of pods at a time.
-func (p *Plan) countWorkloads(s *scenario.Scenario) {
+func (p *Plan) countWorkloads(s *plan.Plan) {
 	p.Workloads, p.Companions, p.ByControllers = map[string]int{}, map[string]int{}, map[string]int{}
 	if replacesPods(s) {
-		p.Replaced = scenario.AtLeast
+		p.Replaced = plan.AtLeast
 	}
 	all := map[string]*planned{}
 	for i, phase := range s.Phases {
@@ -41,7 +42,7 @@ func (p *Plan) countWorkloads(s *scenario.Scenario) {
 				p.grow(w, a.Replicas)
 				w.pods, w.most = a.Replicas, a.Replicas
 			case "demand":
-				p.Replaced = p.Replaced.Or(scenario.About)
+				p.Replaced = p.Replaced.Or(plan.About)
 				p.grow(w, w.deploy.Autoscale.Needed(a.CPU, w.deploy.CPU))
 			case "rollingUpdate":
 				surge += surgeOf(a.MaxSurge, w.most)
@@ -62,7 +63,7 @@ func (p *Plan) countWorkloads(s *scenario.Scenario) {
 }
 
 // countDeploy counts the objects of a deploy action. phases are the phase of the action and all phases after it.
-func (p *Plan) countDeploy(s *scenario.Scenario, w *planned, a scenario.Action, phases []scenario.Phase) {
+func (p *Plan) countDeploy(s *plan.Plan, w *planned, a scenario.Action, phases []scenario.Phase) {
 	kind, replicas := a.WorkloadKind(), a.Replicas
 	if !w.there {
 		p.Workloads[kind]++
@@ -78,8 +79,8 @@ func (p *Plan) countDeploy(s *scenario.Scenario, w *planned, a scenario.Action, 
 	case scenario.DaemonSet:
 		replicas = s.Nodes.Count
 	case scenario.CronJob:
-		p.Replaced = p.Replaced.Or(scenario.Ending(phases...))
-		runs := int(scenario.LongestOf(phases...) / max(a.Every.D(), 1))
+		p.Replaced = p.Replaced.Or(plan.Ending(phases...))
+		runs := int(plan.LongestOf(phases...) / max(a.Every.D(), 1))
 		p.ByControllers["Job"] += runs
 		p.makePods(w, runs*replicas)
 		w.most = replicas
@@ -120,9 +121,9 @@ func (p *Plan) makePods(w *planned, n int) {
 
 // replacesPods reports whether controllers may have to replace pods: pods of failed nodes, evicted or preempted pods, or
 // pods that fail.
-func replacesPods(s *scenario.Scenario) bool {
-	for _, f := range s.Faults() {
-		if f.OfNodes() || f.OfCloud() {
+func replacesPods(s *plan.Plan) bool {
+	for _, f := range s.Faults {
+		if f.OfNodes() || f.Traits().OfCloud {
 			return true
 		}
 	}

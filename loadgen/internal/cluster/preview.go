@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -65,7 +66,7 @@ type PreviewObjects struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
 	// Certainty is the certainty of Count: "about", "at most", "at least" or "not known"; absent: exact.
-	Certainty scenario.Certainty `json:"certainty,omitempty"`
+	Certainty plan.Certainty `json:"certainty,omitempty"`
 	// Where is "cluster", "run" (in the run's namespaces), or the name of another namespace.
 	Where string `json:"where"`
 	For   string `json:"for"`
@@ -78,10 +79,10 @@ type PreviewRequests struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	// Mapped is the number of replayed requests that go to ConfigMaps instead of the recorded resource.
-	Mapped        int64              `json:"mapped,omitempty"`
-	PeakPerSecond float64            `json:"peakPerSecond"`
-	Total         int64              `json:"total"` // -1: not known before the run
-	Certainty     scenario.Certainty `json:"certainty,omitempty"`
+	Mapped        int64          `json:"mapped,omitempty"`
+	PeakPerSecond float64        `json:"peakPerSecond"`
+	Total         int64          `json:"total"` // -1: not known before the run
+	Certainty     plan.Certainty `json:"certainty,omitempty"`
 }
 
 // PreviewBytes are approximate payload sizes of the objects that loads create and read.
@@ -106,7 +107,7 @@ type PreviewOptions struct {
 }
 
 // PreviewOf returns the preview of a run on its own control plane. It sends no request.
-func PreviewOf(s *scenario.Scenario, o PreviewOptions) Preview {
+func PreviewOf(s *plan.Plan, o PreviewOptions) Preview {
 	t := newTarget("RUN", s)
 	t.Cluster.Bundled, t.own = true, true
 	look := newLookup(offline{}, s)
@@ -121,7 +122,7 @@ func PreviewOf(s *scenario.Scenario, o PreviewOptions) Preview {
 }
 
 // Inspect returns the preview of a run on a user's cluster. It reads only the cluster's version, resources and permissions.
-func Inspect(ctx context.Context, k Kubeconfig, s *scenario.Scenario, o PreviewOptions, tell func(string)) (Preview, error) {
+func Inspect(ctx context.Context, k Kubeconfig, s *plan.Plan, o PreviewOptions, tell func(string)) (Preview, error) {
 	t := newTarget("RUN", s)
 	client, user, err := t.reachFrom(ctx, k, tell)
 	if err != nil {
@@ -180,30 +181,30 @@ func (p *Preview) permit(needs []need, allowed []bool) {
 }
 
 func (t *Target) preview(look *lookup, o PreviewOptions) Preview {
-	s := t.scenario
+	s := t.plan
 	t.credentials.tokens = t.ownIdentities() && s.Nodes.IdentityKind() == scenario.IdentityToken
-	plan := t.Plan(s)
+	listed := t.Plan()
 	p := Preview{
-		Scenario: s.Name, Variant: s.Variant, LongestSeconds: s.Longest().Seconds(), AbortOn: orEmpty(o.AbortOn),
-		Watches: plan.Watches, Commands: orEmpty(plan.Commands), Profiles: orEmpty(plan.Profiles), Notes: orEmpty(t.Notes),
+		Scenario: s.Name, Variant: s.Variant, LongestSeconds: s.Longest.Seconds(), AbortOn: orEmpty(o.AbortOn),
+		Watches: listed.Watches, Commands: orEmpty(listed.Commands), Profiles: orEmpty(listed.Profiles), Notes: orEmpty(t.Notes),
 		Phases: []PreviewPhase{}, Creates: []PreviewObjects{}, Requests: []PreviewRequests{}, Faults: []string{}, Permissions: []Permission{}, Left: []string{},
 	}
-	for i, peak := range s.Peaks() {
+	for i, peak := range s.Peaks {
 		phase := s.Phases[i]
 		p.Phases = append(p.Phases, PreviewPhase{
-			Name: phase.Name, LongestSeconds: scenario.LongestOf(phase).Seconds(), Until: phase.Until.String(),
+			Name: phase.Name, LongestSeconds: plan.LongestOf(phase).Seconds(), Until: phase.Until.String(),
 			PeakPerSecond: peak.Most(), Watches: peak.Watches,
 		})
 	}
-	highest := s.Peak()
+	highest := s.Highest
 	p.PeakPerSecond, p.PeakPhase = highest.Most(), highest.Phase
-	for _, f := range s.Faults() {
+	for _, f := range s.Faults {
 		p.Faults = append(p.Faults, fmt.Sprintf("%s in phase %s", f.Kind, f.Phase))
 	}
 	f := forecast{&p, t, s, look}
-	f.identities(plan, o)
-	f.nodes(plan)
-	f.workloads(plan)
+	f.identities(listed, o)
+	f.nodes(listed)
+	f.workloads(listed)
 	f.manifests()
 	f.loads()
 	newCensus(f).run()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -103,11 +104,9 @@ func TestPreviewMakesNothing(t *testing.T) {
 func TestPreviewOfEveryScenario(t *testing.T) {
 	exponent := regexp.MustCompile(`\de[+-]\d`)
 	for _, name := range scenario.Names() {
-		s, err := scenario.Read(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, one := range append(s.AllVariants(), s) {
+		s := builtIn(t, name)
+		for _, variant := range append(s.AllVariants(), s.Scenario) {
+			one := plan.Of(variant)
 			p := PreviewOf(one, PreviewOptions{})
 			var text strings.Builder
 			if err := p.WriteText(&text); err != nil {
@@ -117,7 +116,7 @@ func TestPreviewOfEveryScenario(t *testing.T) {
 				t.Errorf("%s: %s", name, text.String())
 			}
 			checkLoads(t, one, p)
-			for _, b := range one.Batches() {
+			for _, b := range one.Batches {
 				if a, ok := strings.CutPrefix(b.Path, "objects"); ok && len(a) > 0 {
 					checkBatch(t, one, b, p)
 				}
@@ -127,9 +126,9 @@ func TestPreviewOfEveryScenario(t *testing.T) {
 }
 
 // checkLoads compares the requests and objects of each load of a scenario with its preview.
-func checkLoads(t *testing.T, s *scenario.Scenario, p Preview) {
+func checkLoads(t *testing.T, s *plan.Plan, p Preview) {
 	t.Helper()
-	for _, l := range s.Loads() {
+	for _, l := range s.Loads {
 		var sent, created int64
 		for _, r := range p.Requests {
 			if r.Load == l.Name && r.Phase == l.Phase {
@@ -158,8 +157,8 @@ func checkLoads(t *testing.T, s *scenario.Scenario, p Preview) {
 }
 
 // walked counts the requests of a load by walking through its schedule.
-func walked(s *scenario.Scenario, l scenario.PlacedLoad) (n int64) {
-	length := scenario.LongestOf(s.PhasesOf(l)...)
+func walked(s *plan.Plan, l plan.Load) (n int64) {
+	length := plan.LongestOf(l.Phases...)
 	switch {
 	case l.Recorded != nil:
 		for _, e := range l.Recorded.Entries {
@@ -192,12 +191,9 @@ func walked(s *scenario.Scenario, l scenario.PlacedLoad) (n int64) {
 }
 
 // checkBatch renders the objects of a batch and compares their numbers with the preview.
-func checkBatch(t *testing.T, s *scenario.Scenario, b scenario.PlacedBatch, p Preview) {
+func checkBatch(t *testing.T, s *plan.Plan, b plan.Batch, p Preview) {
 	t.Helper()
-	all, err := s.Expand(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := b.Expanded
 	want, got := map[string]int{}, map[string]int{}
 	for i := range all.Len() {
 		o, err := all.At(i)
@@ -231,11 +227,8 @@ func TestPreviewTextIsClean(t *testing.T) {
 // The plan and the preview of each built-in scenario have the same numbers.
 func TestPreviewAgreesWithPlan(t *testing.T) {
 	for _, name := range scenario.Names() {
-		s, err := scenario.Read(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, plan := PreviewOf(s, PreviewOptions{}), staging().Plan(s)
+		s := builtIn(t, name)
+		p, asked := PreviewOf(s, PreviewOptions{}), planOn(s)
 		pods := 0
 		for _, x := range p.Creates {
 			if x.Kind == "Pod" && strings.HasPrefix(x.For, "workloads") {
@@ -243,10 +236,10 @@ func TestPreviewAgreesWithPlan(t *testing.T) {
 			}
 		}
 		if name == "replay-demo" { // the plan does not count the watches in recordings
-			plan.Watches = 25
+			asked.Watches = 25
 		}
-		if p.Watches != plan.Watches || pods != plan.ByControllers["Pod"] || pods < plan.Pods && !s.Autoscales() || p.PeakPerSecond < plan.Rate {
-			t.Errorf("%s: preview %d watches, %d pods, %v/s; plan %+v", name, p.Watches, pods, p.PeakPerSecond, plan)
+		if p.Watches != asked.Watches || pods != asked.ByControllers["Pod"] || pods < asked.Pods && !anyAction(s, func(a scenario.Action) bool { return a.Autoscales() }) || p.PeakPerSecond < asked.Rate {
+			t.Errorf("%s: preview %d watches, %d pods, %v/s; plan %+v", name, p.Watches, pods, p.PeakPerSecond, asked)
 		}
 	}
 }
@@ -264,7 +257,7 @@ func TestPoolsAreListed(t *testing.T) {
 	if want := map[string]int{"simulated nodes, kubelet": 3, "simulated nodes, kubelet, " + gpu: 2}; !maps.Equal(counts, want) {
 		t.Errorf("%v, want %v", counts, want)
 	}
-	if text := newTarget("RUN", s).Plan(s).String(); !strings.Contains(text, "2 of these nodes in "+gpu+"\n") {
+	if text := newTarget("RUN", s).Plan().String(); !strings.Contains(text, "2 of these nodes in "+gpu+"\n") {
 		t.Errorf("%s", text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -103,8 +104,8 @@ func (p Preview) requests(b *strings.Builder) {
 }
 
 // amount returns a number with its certainty: "7,245", "about 7,245" or "not known".
-func amount(how scenario.Certainty, n int64) string {
-	if how == scenario.Unknown {
+func amount(how plan.Certainty, n int64) string {
+	if how == plan.Unknown {
 		return string(how)
 	}
 	return strings.TrimSpace(string(how) + " " + number(float64(n)))

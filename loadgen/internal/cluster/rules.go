@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -132,7 +133,7 @@ type RulesOptions struct {
 // RunRules returns exactly the rules that a run of the scenario on a user's cluster needs. The names of a run's own
 // namespaces are not known before it starts, so the rules for them apply in all namespaces. If nodes may have
 // certificates or tokens, the rules are for certificates.
-func RunRules(ctx context.Context, s *scenario.Scenario, o RulesOptions) (Rules, error) {
+func RunRules(ctx context.Context, s *plan.Plan, o RulesOptions) (Rules, error) {
 	t := newTarget("RUN", s)
 	var resources discovery.DiscoveryInterface = offline{}
 	if o.Kubeconfig.Files != "" {
@@ -159,7 +160,7 @@ func (t *Target) runNeeds(look *lookup) ([]need, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch s := t.scenario; {
+	switch s := t.plan; {
 	case !t.ownIdentities():
 	case s.Nodes.IdentityKind() == scenario.IdentityToken:
 		needs = append(needs, accountNeeds(t.accountNamespace(), t.Namespace, s)...)

@@ -37,10 +37,7 @@ func TestCompactRules(t *testing.T) {
 // nothing on all resources.
 func TestRulesOfBuiltInScenarios(t *testing.T) {
 	for _, name := range scenario.Names() {
-		s, err := scenario.Read(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := builtIn(t, name)
 		granted, err := RunRules(t.Context(), s, RulesOptions{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -84,10 +81,7 @@ func TestRulesOfNodes(t *testing.T) {
 	for identity, want := range map[string]struct{ requests, secrets bool }{
 		scenario.IdentityAuto: {true, false}, scenario.IdentityCertificate: {true, false}, scenario.IdentityToken: {false, true},
 	} {
-		s, err := scenario.Read("rollout-500", []string{"nodes.identity=" + identity})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := builtIn(t, "rollout-500", "nodes.identity="+identity)
 		granted, err := RunRules(t.Context(), s, RulesOptions{NoLock: true})
 		if err != nil {
 			t.Fatal(err)

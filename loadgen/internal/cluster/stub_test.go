@@ -20,6 +20,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -140,13 +141,23 @@ func file(t *testing.T, name, text string) string {
 }
 
 // parsed returns a scenario with its defaults.
-func parsed(t *testing.T, yaml string) *scenario.Scenario {
+func parsed(t *testing.T, yaml string) *plan.Plan {
 	t.Helper()
 	s, err := scenario.Parse("test.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: test\n"+yaml), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return plan.Of(s)
+}
+
+// builtIn returns a built-in scenario with the overrides `sets`.
+func builtIn(t *testing.T, name string, sets ...string) *plan.Plan {
+	t.Helper()
+	s, err := scenario.Read(name, sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan.Of(s)
 }
 
 const quiet = "phases: [{name: steady, for: 1s}]\n"

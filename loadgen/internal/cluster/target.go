@@ -24,6 +24,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -80,17 +81,17 @@ type Target struct {
 	converts map[string]any
 	// scrapeNotes are the entries of Notes on how metrics are scraped.
 	scrapeNotes []string
-	scenario    *scenario.Scenario
+	plan        *plan.Plan
 	deadline    *deadline // deadline of the run on a user's cluster
 	uid         types.UID // UID of the first namespace, set by Setup
 	cleanupJob  bool      // whether a Job in the cluster also cleans up
 	made        made      // objects that Admin has created since Setup
 }
 
-func newTarget(runID string, s *scenario.Scenario) *Target {
-	t := &Target{runID: runID, Requests: &apiclient.Counter{}, Namespace: namespaceOf(runID), Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), devices: s.HasDevices(), manifests: s.Manifests(), batches: len(s.Batches()) > 0}
+func newTarget(runID string, s *plan.Plan) *Target {
+	t := &Target{runID: runID, Requests: &apiclient.Counter{}, Namespace: namespaceOf(runID), Labels: Labels(runID), plan: s, widgets: usesWidgets(s), devices: hasDevices(s), manifests: s.Manifests(), batches: len(s.Batches) > 0}
 	t.namespaces = t.BatchNamespaces()
-	for _, l := range s.Loads() {
+	for _, l := range s.Loads {
 		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
 		t.tenants = t.tenants || l.Impersonates()
 	}
@@ -98,7 +99,7 @@ func newTarget(runID string, s *scenario.Scenario) *Target {
 }
 
 // FromPlane returns the Target for a run of a scenario on a bundled plane.
-func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, error) {
+func FromPlane(c control.Cluster, runID string, s *plan.Plan) (*Target, error) {
 	t := newTarget(runID, s)
 	for user, cfg := range map[string]**rest.Config{"admin": &t.Admin, "loadgen": &t.Load} {
 		if c.Kubeconfigs[user] == "" {
@@ -146,7 +147,7 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 // FromKubeconfig returns the Target for a run on a user's cluster. It checks that the cluster answers and that the user
 // has the permissions that the scenario needs. It changes nothing. Each error is one line with a hint. FromKubeconfig
 // calls `tell` on long waits.
-func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario.Scenario, tell func(string)) (*Target, error) {
+func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *plan.Plan, tell func(string)) (*Target, error) {
 	t := newTarget(runID, s)
 	client, user, err := t.reachFrom(ctx, k, tell)
 	if err != nil {
@@ -183,12 +184,12 @@ func (t *Target) allNeeds(look *lookup) (all []need, err error) {
 		return nil, err
 	}
 	batches, err := batchNeeds(look, t.Namespace)
-	return slices.Concat(adminNeeds(t.Namespace, t.scenario), batches, t.needs), err
+	return slices.Concat(adminNeeds(t.Namespace, t.plan), batches, t.needs), err
 }
 
 // describe adds notes about peculiarities of a user's cluster to t.Notes.
 func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.Interface) {
-	s := t.scenario
+	s := t.plan
 	t.offer(apiServerScrape(t.Admin))
 	t.noteProxy()
 	if as := k.AuthInfo.Impersonate; as != "" {
@@ -252,7 +253,7 @@ func (t *Target) authority() node.Authority {
 		return t.signer
 	}
 	life := time.Duration(0)
-	if longest := t.scenario.Longest(); longest > 0 && !t.NodesAlone {
+	if longest := t.plan.Longest; longest > 0 && !t.NodesAlone {
 		life = (longest + aroundPhases) * 3 / 2
 	}
 	return node.NewCSRSigner(t.Admin, t.Labels, life)
@@ -262,7 +263,7 @@ func (t *Target) authority() node.Authority {
 // loopback device for a bundled plane. It returns nil if they serve none. Call it after Setup.
 func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	var at netip.AddrPort
-	if address := t.scenario.Nodes.KubeletAddress; address != "" {
+	if address := t.plan.Nodes.KubeletAddress; address != "" {
 		var err error
 		if at, err = netip.ParseAddrPort(address); err != nil {
 			return nil, err
@@ -372,7 +373,7 @@ func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) 
 		return nil
 	}
 	var err error
-	if t.needs, err = loadNeeds(newLookup(client.Discovery(), t.scenario), t.Namespace); err != nil {
+	if t.needs, err = loadNeeds(newLookup(client.Discovery(), t.plan), t.Namespace); err != nil {
 		return err
 	}
 	if err := t.grant(ctx, client, t.Namespace, t.needs, []rbacv1.Subject{tenants()}); err != nil {
@@ -405,7 +406,7 @@ func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 		c.definitions, c.discovery = true, c.client.Discovery()
 	}
 	c.notice, c.made = notice, &t.made
-	if s := t.scenario; s != nil && s.Nodes.Count > 0 {
+	if s := t.plan; s != nil && s.Nodes.Count > 0 {
 		c.nodePrefix = t.NodePrefix()
 	}
 	return t.cleanup(ctx, c)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -250,7 +251,7 @@ func (d *draft) refused(m *mapping) string {
 		s, err = scenario.Parse("one", text, nil)
 	}
 	if err == nil {
-		_, err = gate.Compile(s)
+		_, err = gate.Compile(plan.Of(s))
 	}
 	if err == nil {
 		return ""

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -76,7 +77,7 @@ func TestImports(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := gate.Compile(s); err != nil {
+		if _, err := gate.Compile(plan.Of(s)); err != nil {
 			t.Error(err)
 		}
 		if comments := bytes.Count(r.Scenario, []byte("NOT CARRIED OVER")); comments != len(r.Remarks) {
@@ -351,7 +352,7 @@ func TestSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := d.summary(s)[0], (Row{"job shop", "objects", "7 ConfigMap", "6 ConfigMap, 12 Deployment"}); got != want {
+	if got, want := d.summary(plan.Of(s))[0], (Row{"job shop", "objects", "7 ConfigMap", "6 ConfigMap, 12 Deployment"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -211,12 +212,17 @@ func (d *draft) finish() (*Result, error) {
 		return nil, err
 	}
 	s, err := scenario.Parse(d.name+".yaml", inline, nil)
+	var p *plan.Plan
+	if err == nil {
+		p = plan.Of(s)
+		err = p.Check()
+	}
 	if err != nil { // the user knows the configuration file, not the scenario
 		place := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)
 		return nil, errors.New(place.ReplaceAllString(err.Error(), d.file+": cannot be converted to a valid scenario: "))
 	}
 	d.parts = append(d.parts, d.all)
-	r := &Result{Name: d.name, Scenario: inline, Items: len(d.items), Remarks: d.remarks, Lost: d.lost, Summary: d.summary(s)}
+	r := &Result{Name: d.name, Scenario: inline, Items: len(d.items), Remarks: d.remarks, Lost: d.lost, Summary: d.summary(p)}
 	for _, i := range d.items {
 		if i.remarks == 0 {
 			r.Whole++

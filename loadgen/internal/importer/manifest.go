@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/builtin"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -227,7 +229,7 @@ type stub struct {
 func (d *draft) unserved(m manifest, cluster bool) string {
 	apiVersion, kind := m.apiVersion(), m.kind()
 	resource := builtin.ResourceOf(apiVersion, kind)
-	switch hint := new(scenario.Scenario).ServesVersion(apiVersion, kind); {
+	switch hint := plan.ServesVersion(control.Config{}, apiVersion, kind); {
 	case d.options.OwnCluster:
 		return ""
 	case hint != "":

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -58,7 +59,7 @@ func (p *part) cells() [][2]string {
 }
 
 // summary compares the parts of the configuration with the phases of the scenario, and all measurements and gates.
-func (d *draft) summary(s *scenario.Scenario) (rows []Row) {
+func (d *draft) summary(s *plan.Plan) (rows []Row) {
 	for _, p := range d.parts {
 		is := phasesOf(s, s.Phases[p.from:p.to])
 		if p == d.all {
@@ -82,7 +83,7 @@ var (
 )
 
 // phasesOf describes phases of the scenario.
-func phasesOf(s *scenario.Scenario, phases []scenario.Phase) *part {
+func phasesOf(s *plan.Plan, phases []scenario.Phase) *part {
 	p := newPart("", 0)
 	for i := range phases {
 		phase := &phases[i]
@@ -101,7 +102,7 @@ func phasesOf(s *scenario.Scenario, phases []scenario.Phase) *part {
 			}
 			p.rates = append(p.rates, rateText(float64(l.Rate), l.Shape.Burst, l.Shape.Every.String()))
 		}
-		for _, b := range s.Batches() {
+		for _, b := range s.Batches {
 			if b.Phase != phase.Name || b.Verbs == "create list" {
 				continue
 			}
@@ -110,10 +111,8 @@ func phasesOf(s *scenario.Scenario, phases []scenario.Phase) *part {
 				continue
 			}
 			p.namespaces = max(p.namespaces, b.Namespaces)
-			if all, err := s.Expand(b); err == nil {
-				for _, k := range all.Kinds() {
-					p.objects[k.Kind] += k.Count
-				}
+			for _, k := range b.Expanded.Kinds() {
+				p.objects[k.Kind] += k.Count
 			}
 		}
 		for _, m := range waitedGone.FindAllStringSubmatch(phase.Until.Text, -1) {
@@ -135,7 +134,7 @@ func rateText(rate float64, burst int, every string) string {
 }
 
 // measured describes the scenario's measurements, gates and compared metrics (the field `compare`).
-func (d *draft) measured(s *scenario.Scenario) *part {
+func (d *draft) measured(s *plan.Plan) *part {
 	p := phasesOf(s, s.Phases[d.all.from:d.all.to])
 	key := func(expr, name string) string {
 		if expr == "" || !d.perJob {

@@ -15,6 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -213,7 +214,7 @@ func weighed(t *testing.T, dir string) outcome {
 	defer rec.Close()
 	var gates []gate.Compiled
 	if rec.Scenario != nil {
-		if gates, err = gate.Compile(rec.Scenario); err != nil {
+		if gates, err = gate.Compile(plan.Of(rec.Scenario)); err != nil {
 			t.Fatal(err)
 		}
 	}

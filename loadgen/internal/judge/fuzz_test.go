@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -90,7 +91,7 @@ func render(t *testing.T, dir string, digested bool) bool {
 	}()
 	var gates []gate.Compiled
 	if rec.Scenario != nil {
-		if gates, err = gate.Compile(rec.Scenario); err != nil && !digested {
+		if gates, err = gate.Compile(plan.Of(rec.Scenario)); err != nil && !digested {
 			t.Fatal(err)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
 	"github.com/stormglass/stormglass/loadgen/internal/machine"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -46,7 +47,7 @@ func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	defer func() { err = errors.Join(err, rec.Close()) }()
 	var gates []gate.Compiled
 	if rec.Scenario != nil {
-		if gates, err = gate.Compile(rec.Scenario); err != nil {
+		if gates, err = gate.Compile(plan.Of(rec.Scenario)); err != nil {
 			rec.AddScenarioDamage(err)
 		}
 	}
@@ -133,7 +134,7 @@ func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (
 	if res.Scheduling, err = breakdown.Scheduler(ctx, rec); err != nil || rec.Scenario == nil {
 		return res, err
 	}
-	figures, err := gate.Figures(rec.Scenario)
+	figures, err := gate.Figures(plan.Of(rec.Scenario))
 	if err != nil {
 		rec.AddScenarioDamage(err)
 		return res, nil
@@ -323,7 +324,7 @@ func (c Criteria) read(ctx context.Context, rec *rundir.Recorded) (all []gate.Co
 			errs = append(errs, err)
 			continue
 		}
-		gates, err := gate.CompileWith(with, &rules)
+		gates, err := gate.CompileWith(plan.Of(with), &rules)
 		errs = append(errs, err)
 		for _, g := range gates {
 			if names[g.Name] {
@@ -335,7 +336,7 @@ func (c Criteria) read(ctx context.Context, rec *rundir.Recorded) (all []gate.Co
 		}
 		all = append(all, gates...)
 	}
-	quiet, err := gate.Quiet(s, &rules, len(texts) > 0)
+	quiet, err := gate.Quiet(plan.Of(s), &rules, len(texts) > 0)
 	return append(all, quiet...), notes, errors.Join(append(errs, err)...)
 }
 

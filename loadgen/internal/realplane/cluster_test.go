@@ -17,6 +17,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -35,7 +36,7 @@ background: [{kind: requests, verb: list, resource: nodes, rate: 1/s}]
 phases: [{name: rollout, for: 1s, actions: [{kind: deploy, name: web, replicas: 4, service: true, devices: 1}]}]
 `), nil)
 	must(t, err)
-	theirs, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, "r1", s, func(string) {})
+	theirs, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, "r1", plan.Of(s), func(string) {})
 	must(t, err)
 	must(t, theirs.Setup(ctx))
 	loadIsNoMaster(ctx, t, theirs)
@@ -73,7 +74,7 @@ func loadMayNotSetUp(ctx context.Context, t *testing.T, theirs *cluster.Target, 
 "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}`,
 		theirs.Admin.Host, theirs.Scrape[0].CAFile, theirs.Load.BearerTokenFile)
 	must(t, os.WriteFile(path, []byte(text), 0o600))
-	_, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: path}, "r2", s, func(string) {})
+	_, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: path}, "r2", plan.Of(s), func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "system:serviceaccount:stormglass-r1:stormglass-load lacks permission to create namespaces; ") {
 		t.Errorf("got %v", err)
 	}

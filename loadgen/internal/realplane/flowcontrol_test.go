@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -111,7 +112,7 @@ func targetOf(ctx context.Context, t *testing.T, runID, text string) (*cluster.T
 	t.Helper()
 	s, err := scenario.Parse("test.yaml", []byte(text), nil)
 	must(t, err)
-	theirs, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, runID, s, func(string) {})
+	theirs, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, runID, plan.Of(s), func(string) {})
 	must(t, err)
 	return theirs, s
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -62,7 +63,7 @@ func TestNamespaceGroups(t *testing.T) {
 	must(t, err)
 	s, err := scenario.Parse("test.yaml", []byte(strings.ReplaceAll(groups, "amber", "taken")), nil)
 	must(t, err)
-	_, err = cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, "n1", s, func(string) {})
+	_, err = cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, "n1", plan.Of(s), func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "namespace taken-1 of group taken already exists (rename the group in namespaces:, or delete the namespace)") {
 		t.Errorf("a run with an existing namespace: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -34,7 +35,7 @@ nodes:
 phases: [{name: a, for: 1s}]
 `), nil)
 	must(t, err)
-	theirs, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, "pools", s, func(string) {})
+	theirs, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, "pools", plan.Of(s), func(string) {})
 	must(t, err)
 	must(t, theirs.Setup(ctx))
 	defer func() { must(t, theirs.Cleanup(context.WithoutCancel(ctx), nil)) }()

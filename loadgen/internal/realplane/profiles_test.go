@@ -7,6 +7,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestComponentsGiveProfiles(t *testing.T) {
 	s, err := scenario.Parse("test.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: test\nphases: [{name: a, for: 1s}]\n"), nil)
 	must(t, err)
-	ours, err := cluster.FromPlane(plane.Cluster(), "r9", s)
+	ours, err := cluster.FromPlane(plane.Cluster(), "r9", plan.Of(s))
 	must(t, err)
 	sources, err := ours.ProfileSources()
 	must(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
@@ -29,7 +30,7 @@ abortOn: [{expr: max(etcd_server_slow_apply_total), min: 5}, {expr: max(etcd_ser
 		t.Fatal(err)
 	}
 	r.archiver.recorder, r.phases.recorder = scrapes, scrapes
-	if r.phases.aborts.stops, err = gate.Stops(s); err != nil {
+	if r.phases.aborts.stops, err = gate.Stops(plan.Of(s)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -52,7 +53,7 @@ abortOn: [{expr: max(etcd_server_slow_apply_total), min: 5}, {expr: max(etcd_ser
 func TestConditionsWithoutDataAreTold(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: a, for: 1s}]\nabortOn: [{expr: max(up), max: 5}, {expr: max(no_such_metric), max: 5}]\n"))
 	var err error
-	if r.phases.aborts.stops, err = gate.Stops(r.o.Scenario); err != nil {
+	if r.phases.aborts.stops, err = gate.Stops(plan.Of(r.o.Scenario)); err != nil {
 		t.Fatal(err)
 	}
 	a := r.phases.aborts

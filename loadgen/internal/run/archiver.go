@@ -18,12 +18,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // recorder records metrics in the archive of a run. Package scrape scrapes them. Package promimport copies them from a
@@ -64,7 +64,7 @@ type archiver struct {
 type archiverOptions struct {
 	console
 	dir      string
-	scenario *scenario.Scenario
+	plan     *plan.Plan
 	targets  []control.ScrapeTarget
 	bundled  bool
 	source   *promimport.Source // nil: the run scrapes targets
@@ -78,8 +78,8 @@ type archiverOptions struct {
 
 func openArchiver(o archiverOptions) (*archiver, error) {
 	options := scrape.Options{
-		Interval: o.scenario.Record.Interval.D(), Drop: o.scenario.Record.Drop,
-		Extra: append(gate.Families(o.scenario), o.extra...), Registry: o.registry, Log: o.step,
+		Interval: o.plan.Record.Interval.D(), Drop: o.plan.Record.Drop,
+		Extra: append(gate.Families(o.plan), o.extra...), Registry: o.registry, Log: o.step,
 	}
 	if o.source != nil {
 		copies, err := o.source.Record(o.dir, options)
@@ -128,7 +128,7 @@ func (r *archiver) serve(o archiverOptions, scrapes *scrape.Recorder) error {
 	targets := append(o.targets[:len(o.targets):len(o.targets)],
 		control.ScrapeTarget{Job: "loadgen", Instance: "loadgen", URL: url + "/metrics"})
 	config, err := scrapeconfig.Write(base, targets, scrapeconfig.Options{
-		Interval: o.scenario.Record.Interval.D(), Rules: alerts.Files(), Owner: owner,
+		Interval: o.plan.Record.Interval.D(), Rules: alerts.Files(), Owner: owner,
 	})
 	if err != nil {
 		return exitcode.EnvironmentError(err)

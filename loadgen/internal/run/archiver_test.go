@@ -15,6 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
@@ -39,7 +40,7 @@ func TestRunObserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := openArchiver(archiverOptions{
-		console: console{Progress: q}, dir: dir, scenario: parse(t, onePhase), listener: listener, registry: registry,
+		console: console{Progress: q}, dir: dir, plan: plan.Of(parse(t, onePhase)), listener: listener, registry: registry,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -88,16 +89,16 @@ func TestRunReadsPrometheus(t *testing.T) {
 	}
 	defer server.Close()
 
-	plan, target := parse(t, onePhase), &cluster.Target{}
-	source, err := findPrometheus(t.Context(), &promimport.Config{URL: server.URL()}, target, plan)
+	p, target := plan.Of(parse(t, onePhase)), &cluster.Target{}
+	source, err := findPrometheus(t.Context(), &promimport.Config{URL: server.URL()}, target, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if jobs := source.Jobs(); strings.Join(jobs, " ") != "etcd kube-apiserver" {
 		t.Errorf("jobs %v", jobs)
 	}
-	if plan.Record.Interval.D() != 30*time.Second {
-		t.Errorf("the run's interval is %v, want 30s", plan.Record.Interval)
+	if p.Record.Interval.D() != 30*time.Second {
+		t.Errorf("the run's interval is %v, want 30s", p.Record.Interval)
 	}
 	if c := target.Cluster; c.Prometheus != server.URL() || strings.Join(c.Targets, " ") != "kube-etcd-0 apiserver-0" {
 		t.Errorf("the record of the cluster is %+v", c)
@@ -109,7 +110,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 		}
 	}
 	r, err := openArchiver(archiverOptions{
-		console: console{Progress: &quiet{}}, dir: t.TempDir(), scenario: plan, source: source, registry: prometheus.NewRegistry(),
+		console: console{Progress: &quiet{}}, dir: t.TempDir(), plan: p, source: source, registry: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,11 +120,11 @@ func TestRunReadsPrometheus(t *testing.T) {
 		t.Errorf("the recorder is a %T", r.recorder)
 	}
 
-	_, err = findPrometheus(t.Context(), &promimport.Config{URL: "http://127.0.0.1:1"}, target, plan)
+	_, err = findPrometheus(t.Context(), &promimport.Config{URL: "http://127.0.0.1:1"}, target, p)
 	if exitcode.Of(err) != exitcode.Environment || !strings.HasPrefix(err.Error(), "--prometheus: http://127.0.0.1:1: ") {
 		t.Errorf("error for an unreachable Prometheus server: %v", err)
 	}
-	if _, err = findPrometheus(t.Context(), &promimport.Config{URL: "here"}, target, plan); exitcode.Of(err) != exitcode.Usage {
+	if _, err = findPrometheus(t.Context(), &promimport.Config{URL: "here"}, target, p); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("error for an invalid URL: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -132,13 +133,13 @@ func TestFailedActionEndsTheRun(t *testing.T) {
 func TestSettingsOfASharedPlane(t *testing.T) {
 	s := parse(t, "controlPlane: {etcd: {members: 3}, scheduler: {flags: {v: '3'}}}\nphases: [{name: p, for: 1s}]\n")
 	same := control.Cluster{Dir: "plane", Config: s.ControlPlane}
-	if err := checkSettings(s, same); err != nil {
+	if err := checkSettings(plan.Of(s), same); err != nil {
 		t.Error(err)
 	}
-	if err := checkSettings(parse(t, "phases: [{name: p, for: 1s}]\n"), same); err != nil {
+	if err := checkSettings(plan.Of(parse(t, "phases: [{name: p, for: 1s}]\n")), same); err != nil {
 		t.Errorf("error for a scenario without settings: %v", err)
 	}
-	err := checkSettings(s, control.Cluster{Dir: "plane"})
+	err := checkSettings(plan.Of(s), control.Cluster{Dir: "plane"})
 	want := "mine.yaml:4: controlPlane.etcd.members: the control plane in plane, which was started before the run, does not have this setting (start the control plane with this setting, or leave the setting out)\n" +
 		"mine.yaml:4: controlPlane.scheduler.flags: the control plane in plane,"
 	if err == nil || !strings.HasPrefix(err.Error(), want) || exitcode.Of(err) != exitcode.Usage {

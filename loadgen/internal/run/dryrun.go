@@ -7,31 +7,43 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
-// plan is a scenario that has passed all checks, with its compiled gates and the options of its run.
-type plan struct {
+// compiled is a run that has passed all checks: its options, its plan and its compiled gates.
+type compiled struct {
 	o      Options
+	plan   *plan.Plan
 	gates  []gate.Compiled
 	aborts *aborts
 }
 
-// compile compiles the gates and the conditions that end the run early, and checks the options.
-func (o Options) compile() (p plan, err error) {
-	p.o = o
-	if p.gates, err = gate.Compile(o.Scenario); err != nil {
-		return p, exitcode.UsageError(err)
+// compile compiles the scenario, its gates, and the conditions that end the run early.
+func (o Options) compile() (c compiled, err error) {
+	c.o, c.plan = o, plan.Of(o.Scenario)
+	if err = c.plan.Check(); err == nil {
+		c.gates, err = gate.Compile(c.plan)
 	}
-	if p.aborts, err = o.aborts(); err != nil {
-		return p, err
+	if err != nil {
+		return c, exitcode.UsageError(err)
 	}
-	return p, o.check()
+	c.aborts, err = o.aborts(c.plan)
+	return c, err
+}
+
+// checked is like compile, but also checks the options.
+func (o Options) checked() (compiled, error) {
+	c, err := o.compile()
+	if err != nil {
+		return c, err
+	}
+	return c, errors.Join(o.checkTarget(), o.checkLoads(c.plan), workers.Check(o.Workers, c.plan), o.checkCustom(), CheckDescriptors(c.plan, o.Workers.Count > 0), o.checkHooks(c.plan), o.checkLabels(), o.checkRate(c.plan), o.checkFuse(), o.checkTracing())
 }
 
 // Check returns the error with which Run would refuse the options before Run starts anything, or nil.
 func Check(ctx context.Context, o Options) error {
-	if _, err := o.compile(); err != nil {
+	if _, err := o.checked(); err != nil {
 		return err
 	}
 	return o.checkReleases(ctx)
@@ -42,13 +54,13 @@ func Check(ctx context.Context, o Options) error {
 // version, resources and permissions. The preview has a note for each program of another release that is missing on
 // this machine. A missing control plane program is an error only if Options.ControlPlane names it.
 func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
-	compiled, err := o.compile()
+	c, err := o.checked()
 	if err != nil {
 		return cluster.Preview{}, err
 	}
-	asked := cluster.PreviewOptions{NoLock: o.Fuse.NoLock, CleanupJob: o.Fuse.CleanupImage != "", AbortOn: compiled.aborts.texts()}
+	asked := cluster.PreviewOptions{NoLock: o.Fuse.NoLock, CleanupJob: o.Fuse.CleanupImage != "", AbortOn: c.aborts.texts()}
 	if o.Kubeconfig.Files == "" {
-		p := cluster.PreviewOf(o.Scenario, asked)
+		p := cluster.PreviewOf(c.plan, asked)
 		if o.Plane == "" {
 			if o.ControlPlane != "" {
 				if _, err := controlPlaneProgram(o.ControlPlane); err != nil {
@@ -59,7 +71,7 @@ func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 		}
 		return p, nil
 	}
-	if err := refuseFaults(o.Scenario); err != nil {
+	if err := refuseFaults(c.plan); err != nil {
 		return cluster.Preview{}, err
 	}
 	if o.Targets != "" {
@@ -71,11 +83,6 @@ func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	if o.Progress != nil {
 		tell = o.Progress.Step
 	}
-	p, err := cluster.Inspect(ctx, o.Kubeconfig, o.Scenario, asked, tell)
+	p, err := cluster.Inspect(ctx, o.Kubeconfig, c.plan, asked, tell)
 	return p, exitcode.EnvironmentError(err)
-}
-
-// check returns all errors in the options that can be found before anything starts.
-func (o Options) check() error {
-	return errors.Join(o.checkTarget(), o.checkLoads(), workers.Check(o.Workers, o.Scenario), o.checkCustom(), CheckDescriptors(o.Scenario, o.Workers.Count > 0), o.checkHooks(), o.checkLabels(), o.checkRate(), o.checkFuse(), o.checkTracing())
 }

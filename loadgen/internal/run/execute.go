@@ -93,7 +93,7 @@ func (r *run) storm(ctx context.Context) error {
 	if _, err := r.archiver.ScrapeNow(ctx); err != nil {
 		return causeOf(ctx, err)
 	}
-	if err := r.nodes.register(ctx, registerWithin(r.o.Scenario.Nodes), r.journal, r.workload, r.self.Stalls()); err != nil {
+	if err := r.nodes.register(ctx, registerWithin(r.plan.Nodes), r.journal, r.workload, r.self.Stalls()); err != nil {
 		return causeOf(ctx, err)
 	}
 	if err := r.follow.Ready(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -31,15 +32,15 @@ const clearWithin = 2 * time.Minute
 
 // refuseFaults returns an error for each fault of the control plane, because Stormglass cannot break a user's control
 // plane.
-func refuseFaults(s *scenario.Scenario) error {
+func refuseFaults(s *plan.Plan) error {
 	return faultErrors(s, "run it without --kubeconfig, on a bundled control plane")
 }
 
 // faultErrors returns an error for each fault that needs a bundled control plane. Each error ends with `hint`.
-func faultErrors(s *scenario.Scenario, hint string) error {
+func faultErrors(s *plan.Plan, hint string) error {
 	var errs []error
-	for _, f := range s.Faults() {
-		if !f.OfNodes() || f.OfCloud() {
+	for _, f := range s.Faults {
+		if !f.OfNodes() || f.Traits().OfCloud {
 			errs = append(errs, exitcode.UsageError(s.Errorf(f.Path, hint,
 				"fault %s works only on a bundled control plane, because Stormglass does not inject it into your own cluster", f.Kind)))
 		}
@@ -49,9 +50,9 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 
 // checkFaults asks the control plane's supervisor whether each fault is possible. So a fault that is impossible on this
 // machine is reported before the run starts.
-func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) error {
+func checkFaults(ctx context.Context, plane supervisor, s *plan.Plan) error {
 	var errs []error
-	for _, f := range s.Faults() {
+	for _, f := range s.Faults {
 		if f.OfNodes() {
 			continue
 		}
@@ -78,8 +79,8 @@ const comeback = time.Minute
 
 // patience returns how long the run retries failed actions of a scenario. It returns 0 for scenarios without faults of
 // the control plane: there, a failed action ends the run.
-func patience(s *scenario.Scenario) time.Duration {
-	if slices.ContainsFunc(s.Faults(), func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
+func patience(s *plan.Plan) time.Duration {
+	if slices.ContainsFunc(s.Faults, func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
 		return comeback
 	}
 	return 0
@@ -151,7 +152,7 @@ const askAgain = time.Second
 // ends. For example, a webhook cannot be registered during an etcd election, and a crashed scheduler cannot be paused.
 func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun control.FaultStatus, err error) {
 	for told := false; ; told = true {
-		begun, err = s.supervisor.Begin(ctx, f.Control(s.scenario.Seed))
+		begun, err = s.supervisor.Begin(ctx, f.Control(s.plan.Seed))
 		if err == nil || errors.As(err, new(*control.InvalidFault)) || !s.othersBreak() {
 			return begun, err
 		}

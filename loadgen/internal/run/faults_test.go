@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -240,13 +241,13 @@ func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 		control.FaultSlowFsync: errors.New("this kernel has no seccomp user notification"),
 		control.FaultKill:      &control.InvalidFault{Problems: []control.Problem{{Path: "components", Msg: "there is no kube-apiserver-0", Hint: "there is none"}}},
 	}
-	err := checkFaults(t.Context(), s, sc)
+	err := checkFaults(t.Context(), s, plan.Of(sc))
 	want := "mine.yaml:8: phases.p.faults[0]: slowFsync is not possible here: this kernel has no seccomp user notification\n" +
 		"mine.yaml:9: phases.p.faults[1].components: there is no kube-apiserver-0 (there is none)"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	err = refuseFaults(sc)
+	err = refuseFaults(plan.Of(sc))
 	if exitcode.Of(err) != exitcode.Usage || strings.Count(err.Error(), "\n") != 2 || !strings.HasPrefix(err.Error(), "mine.yaml:8: phases.p.faults[0]: fault slowFsync works only on a bundled control plane") {
 		t.Errorf("exit code %d, error %v", exitcode.Of(err), err)
 	}
@@ -278,7 +279,7 @@ func TestActionsRetryOnlyWithFaults(t *testing.T) {
 	for faults, want := range map[string]time.Duration{
 		"": 0, "{kind: kill, component: etcd-0}": time.Minute, "{kind: nodeFailure, fraction: 1}, {kind: nodeRecovery}": 0,
 	} {
-		if got := patience(parse(t, "nodes: {count: 1}\nphases: [{name: p, for: 1s, faults: ["+faults+"]}]")); got != want {
+		if got := patience(plan.Of(parse(t, "nodes: {count: 1}\nphases: [{name: p, for: 1s, faults: ["+faults+"]}]"))); got != want {
 			t.Errorf("patience with faults %q = %s, want %s", faults, got, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -71,8 +72,8 @@ func usualFuse() []string { return []string{"errors=50%,for=10s", "etcd-quota=90
 
 // aborts compiles the conditions that end a run early. They come from the scenario and from flags. On a user's cluster,
 // aborts adds the default conditions.
-func (o Options) aborts() (*aborts, error) {
-	own, err := gate.Stops(o.Scenario)
+func (o Options) aborts(p *plan.Plan) (*aborts, error) {
+	own, err := gate.Stops(p)
 	if err != nil {
 		return nil, exitcode.UsageError(err)
 	}
@@ -90,13 +91,13 @@ func (o Options) aborts() (*aborts, error) {
 		}
 	}
 	named := slices.DeleteFunc(slices.Clone(f.AbortOn), func(text string) bool { return strings.TrimSpace(text) == NoFuse })
-	flags, err := gate.FlagStops(o.Scenario, AbortFlag, named, options)
+	flags, err := gate.FlagStops(p, AbortFlag, named, options)
 	if err != nil {
 		return nil, exitcode.UsageError(err)
 	}
 	a := &aborts{stops: append(own, flags...), keep: options.Rules.Metrics()}
 	if o.Kubeconfig.Files != "" && len(named) == len(f.AbortOn) {
-		if a.usual, err = gate.FlagStops(o.Scenario, AbortFlag, usualFuse(), gate.StopOptions{}); err != nil {
+		if a.usual, err = gate.FlagStops(p, AbortFlag, usualFuse(), gate.StopOptions{}); err != nil {
 			return nil, err
 		}
 	}
@@ -137,11 +138,11 @@ func (a *aborts) check(ctx context.Context, source *promimport.Source, note func
 	return errors.Join(errs...)
 }
 
-func (o Options) checkRate() error {
+func (o Options) checkRate(p *plan.Plan) error {
 	if o.Fuse.MaxRate == 0 {
 		return nil
 	}
-	return exitcode.UsageError(o.Scenario.CheckRate(o.Fuse.MaxRate))
+	return exitcode.UsageError(p.CheckRate(o.Fuse.MaxRate))
 }
 
 // checkFuse returns an error for options that need a user's cluster in a run without one, and for options that cannot

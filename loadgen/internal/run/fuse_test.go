@@ -17,6 +17,7 @@ import (
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
 
@@ -39,11 +40,11 @@ func TestFuseOfOwnRequestsStopsLoad(t *testing.T) {
 	defer server.Close()
 	s := parse(t, calm)
 	r := underway(t, s)
-	if r.aborts, err = (Options{Scenario: s, Fuse: Fuse{AbortOn: []string{"throttled=50%"}}}).aborts(); err != nil {
+	if r.aborts, err = (Options{Scenario: s, Fuse: Fuse{AbortOn: []string{"throttled=50%"}}}).aborts(plan.Of(s)); err != nil {
 		t.Fatal(err)
 	}
 	r.aborts.follow(r.samples)
-	r.loads, err = newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Samples: r.samples, Stalls: r.self.Stalls()}, r.dir.Path, nil, nil)
+	r.loads, err = newLoads(t.Context(), plan.Of(s), load.Target{Config: server.Config(), Namespace: "storm", Samples: r.samples, Stalls: r.self.Stalls()}, r.dir.Path, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestUsualConditions(t *testing.T) {
 		{theirs, []string{NoFuse}, nil},
 		{theirs, []string{"expr=max(up),min=1", NoFuse, "alert=EtcdNoLeader"}, []string{"expr=max(up),min=1", "alert=EtcdNoLeader"}},
 	} {
-		a, err := Options{Scenario: parse(t, calm), Kubeconfig: c.at, Fuse: Fuse{AbortOn: c.flags}}.aborts()
+		a, err := Options{Scenario: parse(t, calm), Kubeconfig: c.at, Fuse: Fuse{AbortOn: c.flags}}.aborts(plan.Of(parse(t, calm)))
 		if err != nil {
 			t.Error(err)
 			continue
@@ -105,7 +106,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 	}
 	s := parse(t, calm)
 	pager := Fuse{AbortOn: []string{"alert=TheirPager"}}
-	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(); err == nil || exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `unknown alert "TheirPager"`) {
+	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(plan.Of(s)); err == nil || exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `unknown alert "TheirPager"`) {
 		t.Errorf("error for an unknown alert: %v", err)
 	}
 	object := `{"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "spec": {"groups": [{"name": "g", "rules": [{"alert": "Other", "expr": "other_total > up"}]}]}}`
@@ -113,21 +114,21 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	pager.Rules = filepath.Dir(rules)
-	if a, err := (Options{Scenario: s, Fuse: pager}).aborts(); err != nil || !slices.Equal(a.keep, []string{"other_total", "up"}) {
+	if a, err := (Options{Scenario: s, Fuse: pager}).aborts(plan.Of(s)); err != nil || !slices.Equal(a.keep, []string{"other_total", "up"}) {
 		t.Errorf("with a directory of rules: %v", err)
 	}
 	pager.Rules = rules
-	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(); err != nil {
+	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(plan.Of(s)); err != nil {
 		t.Error(err)
 	}
 	if set, err := (Fuse{Rules: rules, Map: []string{"job=theirs:ours"}}).rules(); err != nil || set[0].Rules[0].Expr != `max(up{job="ours"}) > 5` {
 		t.Errorf("mapped rules %v (%v), want rules of job ours", set, err)
 	}
-	if _, err := (Options{Scenario: s, Fuse: pager, Prometheus: &promimport.Config{}}).aborts(); exitcode.Of(err) != exitcode.Usage {
+	if _, err := (Options{Scenario: s, Fuse: pager, Prometheus: &promimport.Config{}}).aborts(plan.Of(s)); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("no usage error for rules in a file together with --prometheus: %v", err)
 	}
 	pager.Rules = rules + "x"
-	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(); err == nil || !strings.Contains(err.Error(), "--abort-rules "+rules+"x: no such file") {
+	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(plan.Of(s)); err == nil || !strings.Contains(err.Error(), "--abort-rules "+rules+"x: no such file") {
 		t.Errorf("%v", err)
 	}
 
@@ -148,7 +149,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 	}
 	var notes []string
 	check := func(alert string) error {
-		a, err := Options{Scenario: s, Prometheus: &promimport.Config{URL: theirs.URL}, Fuse: Fuse{AbortOn: []string{"alert=" + alert}}}.aborts()
+		a, err := Options{Scenario: s, Prometheus: &promimport.Config{URL: theirs.URL}, Fuse: Fuse{AbortOn: []string{"alert=" + alert}}}.aborts(plan.Of(s))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,20 +14,21 @@ import (
 	"unicode"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // checkHooks returns an error for each required hook whose program is not found on this machine.
-func (o Options) checkHooks() error {
+func (o Options) checkHooks(p *plan.Plan) error {
 	var errs []error
-	for _, h := range o.Scenario.Hooks() {
+	for _, h := range p.Hooks {
 		if _, err := exec.LookPath(h.Run[0]); err != nil && h.MustPass() {
 			var cause *exec.Error
 			if errors.As(err, &cause) {
 				err = cause.Err
 			}
-			errs = append(errs, exitcode.EnvironmentError(o.Scenario.Errorf(h.Path+".run", "install it, or leave out hooks with --no-hooks", "%s cannot be run here: %v", h.Run[0], err)))
+			errs = append(errs, exitcode.EnvironmentError(p.Errorf(h.Path+".run", "install it, or leave out hooks with --no-hooks", "%s cannot be run here: %v", h.Run[0], err)))
 		}
 	}
 	return errors.Join(errs...)
@@ -44,9 +45,9 @@ type hooks struct {
 
 // run runs the hooks of a phase one after another. `when` is "before" or "after". run stops at the first required hook
 // that fails.
-func (hs *hooks) run(ctx context.Context, s *scenario.Scenario, phase, when string) error {
+func (hs *hooks) run(ctx context.Context, p *plan.Plan, phase, when string) error {
 	n := 0
-	for _, h := range s.Hooks() {
+	for _, h := range p.Hooks {
 		if h.Phase != phase || h.When != when {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -69,7 +70,7 @@ func TestFailedHookEndsTheRun(t *testing.T) {
 
 func TestHookThatIsNotRequiredIsNoted(t *testing.T) {
 	r, said := hooked(t, `after: [{run: [no-such-program-anywhere], required: false}, {run: [sh, -c, "kill -9 $$"], required: false}]`)
-	if err := r.o.checkHooks(); err != nil {
+	if err := r.o.checkHooks(r.plan); err != nil {
 		t.Error(err)
 	}
 	if err := r.phases.run(t.Context()); err != nil {
@@ -87,11 +88,12 @@ func TestHookThatIsNotRequiredIsNoted(t *testing.T) {
 func TestMissingProgramOfAHookIsToldBeforeTheRun(t *testing.T) {
 	r, _ := hooked(t, `before: [{run: [no-such-program-anywhere]}]`)
 	want := "mine.yaml:4: phases.storm.before[0].run: no-such-program-anywhere cannot be run here: executable file not found in $PATH (install it, or leave out hooks with --no-hooks)"
-	if err := r.o.checkHooks(); exitcode.Of(err) != exitcode.Environment || err.Error() != want {
+	if err := r.o.checkHooks(r.plan); exitcode.Of(err) != exitcode.Environment || err.Error() != want {
 		t.Errorf("exit code %d, error %v\nwant %s", exitcode.Of(err), err, want)
 	}
 	r.o.Scenario.DropHooks()
-	if err := r.o.checkHooks(); err != nil {
+	r.plan = plan.Of(r.o.Scenario)
+	if err := r.o.checkHooks(r.plan); err != nil {
 		t.Error(err)
 	}
 }

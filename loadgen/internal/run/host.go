@@ -15,9 +15,9 @@ import (
 	"github.com/stormglass/stormglass/internal/version"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Version returns the program's version.
@@ -78,7 +78,7 @@ const (
 	watchesPerConn  = 100
 )
 
-func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
+func descriptorsNeeded(s *plan.Plan, divided bool) uint64 {
 	need := baseDescriptors
 	if s.Nodes.Fidelity != node.Shared && !(divided && workers.WholeNodes(s) == "") {
 		need += s.Nodes.Count
@@ -86,7 +86,7 @@ func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 			need += s.Nodes.Count
 		}
 	}
-	for _, l := range s.Loads() {
+	for _, l := range s.Loads {
 		if divided && kind.Divides(l.Kind) {
 			continue
 		}
@@ -103,7 +103,7 @@ func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 // CheckDescriptors raises the soft limit of file descriptors to the hard limit, and returns an error if that is too low
 // for the scenario. The Go runtime raises the soft limit at start, but not in every process that another program
 // started. If divided is true, connections of loads and nodes that run in workers do not count.
-func CheckDescriptors(s *scenario.Scenario, divided bool) error {
+func CheckDescriptors(s *plan.Plan, divided bool) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
 		return exitcode.Environmentf("read the descriptor limit: %w", err)

@@ -8,9 +8,8 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // apiServer is the only component whose metrics are available in every cluster.
@@ -21,16 +20,14 @@ const apiServer = "kube-apiserver"
 // will have no data. If the rules depend on the cluster's resources, InCluster reads these from the cluster in
 // o.Kubeconfig.
 func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []string, err error) {
-	s, asked := o.Scenario, o.Kubeconfig
+	asked := o.Kubeconfig
 	o.Kubeconfig = cluster.Kubeconfig{Files: cluster.InCluster}
-	gates, err := gate.Compile(s)
+	c, err := o.compile()
 	if err != nil {
-		return nil, nil, exitcode.UsageError(err)
-	}
-	if _, err := o.aborts(); err != nil {
 		return nil, nil, err
 	}
-	err = errors.Join(faultErrors(s, "leave out --render: the fault needs a bundled control plane"), checkPod(s), o.checkLoads(), workers.Check(o.Workers, s), o.checkCustom(), o.checkRate(), o.checkFuse())
+	s := c.plan
+	err = errors.Join(faultErrors(s, "leave out --render: the fault needs a bundled control plane"), checkPod(s), o.checkLoads(s), workers.Check(o.Workers, s), o.checkCustom(), o.checkRate(s), o.checkFuse())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,7 +43,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	default:
 		return nil, nil, exitcode.EnvironmentError(err)
 	}
-	for _, g := range gates {
+	for _, g := range c.gates {
 		if lacks := g.Lacks([]string{apiServer}); len(lacks) > 0 && o.Prometheus == nil {
 			notes = append(notes, fmt.Sprintf("gate %s will have no data (exit 3), because the metrics of %s are not available (read them from your Prometheus with --prometheus URL, or leave out the gate with --without-gate %s)",
 				g.Name, strings.Join(lacks, ", "), g.Name))
@@ -56,12 +53,12 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 }
 
 // checkPod returns errors for parts of a scenario that do not work in a pod whose image contains only loadgen.
-func checkPod(s *scenario.Scenario) error {
+func checkPod(s *plan.Plan) error {
 	var errs []error
-	for _, h := range s.Hooks() {
+	for _, h := range s.Hooks {
 		errs = append(errs, exitcode.UsageError(s.Errorf(h.Path, "leave out hooks with --no-hooks", "the image does not contain the program %s", h.Run[0])))
 	}
-	if s.Traced() > 0 {
+	if traced(s.Scenario) > 0 {
 		errs = append(errs, exitcode.UsageError(s.Errorf("tracing.sample", "leave it out", "a run in a pod cannot get the spans of the cluster")))
 	}
 	if s.Nodes.KubeletAddress != "" {

@@ -20,6 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
@@ -59,7 +60,7 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 	theirs := cluster.Kubeconfig{Files: "theirs.kubeconfig", ConfigOverrides: clientcmd.ConfigOverrides{CurrentContext: "their's"}}
 	gone := &cluster.Target{Admin: nowhere(), Labels: cluster.Labels("0123456789"), Requests: &apiclient.Counter{}}
 	at := &site{
-		plan: plan{o: Options{Scenario: s}, aborts: &aborts{}}, dir: dir, journal: journal{console: c},
+		compiled: compiled{o: Options{Scenario: s}, plan: plan.Of(s), aborts: &aborts{}}, dir: dir, journal: journal{console: c},
 		target: newTarget(gone, &userCluster{console: c, cluster: gone, cleanup: cleanupCommand(Options{Kubeconfig: theirs}, "0123456789")}, nil),
 	}
 	at.info.ID, at.info.Started = "0123456789", time.Now().UTC()
@@ -277,7 +278,7 @@ func TestNoPassWithoutAnArchive(t *testing.T) {
 // The supervisor's errors about its configuration name the line of the scenario.
 func TestControlPlaneErrorsNameScenarioLine(t *testing.T) {
 	s := parse(t, "controlPlane:\n  apiServer:\n    flags:\n      max-requests-inflight: \"5\"\nphases: [{name: p, for: 1s}]")
-	got := inScenario(s, `stdin:1: apiServer.flags.max-requests-inflight: too few (for example 400)`+"\nsomething else\n").Error()
+	got := inScenario(plan.Of(s), `stdin:1: apiServer.flags.max-requests-inflight: too few (for example 400)`+"\nsomething else\n").Error()
 	want := `mine.yaml:7: controlPlane.apiServer.flags.max-requests-inflight: too few (for example 400)` +
 		"\nthe scenario's section controlPlane: something else"
 	if got != want {

@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // finishWithin is the time limit to finish all loads. It allows for the final reads of a "history" load, which wait
@@ -43,7 +43,7 @@ type loads struct {
 }
 
 type placed struct {
-	at   scenario.PlacedLoad
+	at   plan.Load
 	load load.Load
 	// late is the error of Prepare if the API server does not serve the load's resource yet, but a phase of the
 	// scenario may define it; otherwise nil. `ready` is closed when the load is prepared.
@@ -56,14 +56,14 @@ type placed struct {
 // newLoads creates the loads, and then their objects, so that no phase begins with preparations. "history" loads that
 // fail their check write evidence to dir. `hurry` is closed when the user no longer waits for requests in flight. fleet
 // runs the loads that are divided among workers; nil means no workers.
-func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
+func newLoads(ctx context.Context, s *plan.Plan, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
 	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
 	made, err := kind.MakeSome(s, target, dir, whole)
 	if err != nil {
 		return nil, exitcode.EnvironmentError(err)
 	}
 	ls := &loads{hurry: hurry, fleet: fleet, definesLater: s.MayDefine}
-	for i, at := range s.Loads() {
+	for i, at := range s.Loads {
 		if divided := fleet.Load(at.Name); divided != nil {
 			made[i] = divided
 		}

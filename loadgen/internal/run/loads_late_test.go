@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -43,7 +44,7 @@ func (l *ofThings) Live() load.Live              { return load.Live{} }
 func lateLoads(l *ofThings, defined bool) *loads {
 	changes := &ofThings{}
 	named := func(name, of string, l load.Load) *placed {
-		return &placed{at: scenario.PlacedLoad{Load: &scenario.Load{Name: name, Watches: of}, Phase: "applied", Path: "phases[1].load[0]"}, load: l, ready: make(chan struct{})}
+		return &placed{at: plan.Load{PlacedLoad: scenario.PlacedLoad{Load: &scenario.Load{Name: name, Watches: of}, Phase: "applied", Path: "phases[1].load[0]"}}, load: l, ready: make(chan struct{})}
 	}
 	return &loads{
 		all:          []*placed{named("informers", "", l), named("news", "informers", changes)},

@@ -18,19 +18,20 @@ import (
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 func TestWatchesOfEndedPhaseAreNotAwaited(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1s, load: [{kind: watches, count: 5, rate: 5/s}]}]")
-	made, err := kind.Make(s, load.Target{Config: nowhere(), Namespace: "ns"}, "")
+	made, err := kind.Make(plan.Of(s), load.Target{Config: nowhere(), Namespace: "ns"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	over := make(chan struct{})
 	close(over)
-	ls := &loads{all: []*placed{{at: s.Loads()[0], load: made[0], stop: func() {}, done: over}}}
+	ls := &loads{all: []*placed{{at: plan.Of(s).Loads[0], load: made[0], stop: func() {}, done: over}}}
 	within, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if err := ls.awaitOpen(within); err != nil {
@@ -128,7 +129,7 @@ func through(t *testing.T, s *scenario.Scenario) result.Measurements {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	ls, err := newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1, Callers: map[string]load.Caller{"login": &logins{}}}, t.TempDir(), nil, nil)
+	ls, err := newLoads(t.Context(), plan.Of(s), load.Target{Config: server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1, Callers: map[string]load.Caller{"login": &logins{}}}, t.TempDir(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ gates:
 	sessions := prometheus.NewGauge(prometheus.GaugeOpts{Name: "myapp_sessions"})
 	sessions.Set(7)
 	r := underwayOf(t, s, console{Progress: silent{}}, sessions)
-	r.loads, err = newLoads(t.Context(), s, load.Target{
+	r.loads, err = newLoads(t.Context(), plan.Of(s), load.Target{
 		Config: server.Config(), Namespace: "storm", Samples: r.samples, Stalls: r.self.Stalls(), Callers: map[string]load.Caller{"login": &logins{}},
 	}, r.dir.Path, nil, nil)
 	if err != nil {

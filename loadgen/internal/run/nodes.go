@@ -8,6 +8,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
@@ -56,7 +57,7 @@ func (s *site) nodeWorkers() *workers.Fleet {
 	if s.fleet == nil {
 		return nil
 	}
-	if why := workers.WholeNodes(s.o.Scenario); why != "" {
+	if why := workers.WholeNodes(s.plan); why != "" {
 		s.step("the coordinator simulates the nodes: %s", why)
 		return nil
 	}
@@ -64,7 +65,7 @@ func (s *site) nodeWorkers() *workers.Fleet {
 }
 
 // nodeConfig returns the configuration of the nodes. Nodes that are divided among workers do not serve a kubelet API.
-func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console, divided bool) node.Config {
+func nodeConfig(ctx context.Context, t *target, s *plan.Plan, c console, divided bool) node.Config {
 	var api *node.API
 	if s.Nodes.Count > 0 && !divided {
 		var err error

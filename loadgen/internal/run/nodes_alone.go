@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Nodes runs only the simulated nodes of a scenario until ctx ends, and returns their results. It does not record metrics
@@ -23,7 +23,11 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 	if o.Scenario.Nodes.Count == 0 {
 		return seen, exitcode.Usagef("nodes.count: no nodes to run (write --count 100)")
 	}
-	if err := CheckDescriptors(o.Scenario, false); err != nil {
+	p := compiled{o: o, plan: plan.Of(o.Scenario)}
+	if err := p.plan.Check(); err != nil {
+		return seen, exitcode.UsageError(err)
+	}
+	if err := CheckDescriptors(p.plan, false); err != nil {
 		return seen, err
 	}
 	c := console{o.Progress, o.Hurry}
@@ -34,9 +38,9 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 	}
 	c.sweep("")
 	var started undo
-	t, err := nodesTarget(ctx, o, id, c, &started)
+	t, err := nodesTarget(ctx, p, id, c, &started)
 	if err == nil {
-		seen, err = runNodes(ctx, t, o.Scenario, c, &started)
+		seen, err = runNodes(ctx, t, p.plan, c, &started)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil // Ctrl-C ends this command normally
@@ -45,13 +49,14 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 }
 
 // nodesTarget returns the target that the options name, or a control plane that it starts in a temporary directory.
-func nodesTarget(ctx context.Context, o Options, id string, c console, started *undo) (*target, error) {
+func nodesTarget(ctx context.Context, p compiled, id string, c console, started *undo) (*target, error) {
+	o := p.o
 	if o.Kubeconfig.Files != "" {
-		t, _, err := askForCluster(ctx, plan{o: o}, id, c)
+		t, _, err := askForCluster(ctx, p, id, c)
 		return t, err
 	}
 	if o.Plane != "" {
-		t, err := sharedTarget(ctx, o, id, c)
+		t, err := sharedTarget(ctx, o, p.plan, id, c)
 		if err == nil {
 			t.NodesAlone = true
 		}
@@ -62,7 +67,7 @@ func nodesTarget(ctx context.Context, o Options, id string, c console, started *
 		return nil, exitcode.Environmentf("create a directory for the control plane: %w", err)
 	}
 	started.add(temp.Remove)
-	t, plane, err := bundledTarget(ctx, o, filepath.Join(temp.Path, planeDir), id, nil, c, started)
+	t, plane, err := bundledTarget(ctx, o, p.plan, filepath.Join(temp.Path, planeDir), id, nil, c, started)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +77,7 @@ func nodesTarget(ctx context.Context, o Options, id string, c console, started *
 }
 
 // runNodes registers the nodes and shows them until ctx ends or the target is lost.
-func runNodes(ctx context.Context, t *target, s *scenario.Scenario, c console, started *undo) (seen result.Nodes, err error) {
+func runNodes(ctx context.Context, t *target, s *plan.Plan, c console, started *undo) (seen result.Nodes, err error) {
 	watched := t.watch(ctx)
 	defer t.unwatch()
 	if _, err := t.setup(watched, c, "", started); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -37,7 +38,7 @@ func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario
 		}
 		return err
 	}
-	all, err := ps.scenario.Expand(scenario.PlacedBatch{Batch: &a.Batch, Name: in, Path: path})
+	all, err := ps.plan.Expand(scenario.PlacedBatch{Batch: &a.Batch, Name: in, Path: path})
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked
 		work.RoundsDue++
 		now := time.Now()
 		if ctx.Err() != nil {
-			now = now.Add(-scenario.LastRound)
+			now = now.Add(-plan.LastRound)
 		}
 		for due = due.Add(a.Every.D()); !due.After(now); due = due.Add(a.Every.D()) {
 			work.RoundsDue++

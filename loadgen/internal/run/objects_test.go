@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -67,7 +68,7 @@ phases:
 			t.Fatal(err)
 		}
 		defer server.Close()
-		ls, err := newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1}, t.TempDir(), nil, nil)
+		ls, err := newLoads(t.Context(), plan.Of(s), load.Target{Config: server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1}, t.TempDir(), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
@@ -48,14 +49,14 @@ type Options struct {
 	Spans                   SpanSources
 }
 
-func (o Options) checkLoads() error {
+func (o Options) checkLoads(p *plan.Plan) error {
 	unused := maps.Clone(o.Loads)
-	for _, l := range o.Scenario.Loads() {
+	for _, l := range p.Loads {
 		if l.Kind != "custom" {
 			continue
 		}
 		if o.Loads[l.Name] == nil {
-			return exitcode.UsageError(o.Scenario.Errorf(l.Path, "run the scenario from a Go program that sets this load in loadgen.Options.Loads",
+			return exitcode.UsageError(p.Errorf(l.Path, "run the scenario from a Go program that sets this load in loadgen.Options.Loads",
 				"load %s has kind: custom, which only a Go program can send", l.Name))
 		}
 		delete(unused, l.Name)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -34,7 +35,7 @@ phases:
 		}
 		defer server.Close()
 		pause := load.NewPause()
-		ls, err := newLoads(t.Context(), s, load.Target{
+		ls, err := newLoads(t.Context(), plan.Of(s), load.Target{
 			Config: server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1, Pause: pause, Callers: map[string]load.Caller{"login": &logins{}},
 		}, t.TempDir(), nil, nil)
 		if err != nil {

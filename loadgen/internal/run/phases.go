@@ -13,6 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -25,7 +26,7 @@ var errConditionNotMet = errors.New("condition not met")
 
 type phases struct {
 	journal
-	scenario   *scenario.Scenario
+	plan       *plan.Plan
 	supervisor supervisor // nil: the target supports no faults of the control plane
 	recorder   recorder
 	self       *generator.SelfMeter
@@ -59,14 +60,14 @@ type phases struct {
 }
 
 func (ps *phases) run(ctx context.Context) error {
-	for i := range ps.scenario.Phases {
-		p := &ps.scenario.Phases[i]
-		if err := ps.hooks.run(ctx, ps.scenario, p.Name, "before"); err != nil {
+	for i := range ps.plan.Phases {
+		p := &ps.plan.Phases[i]
+		if err := ps.hooks.run(ctx, ps.plan, p.Name, "before"); err != nil {
 			return err
 		}
 		err := ps.phase(ctx, p)
 		if ctx.Err() == nil { // also after a failed phase, because hooks may save evidence
-			err = ending(err, ps.hooks.run(ctx, ps.scenario, p.Name, "after"))
+			err = ending(err, ps.hooks.run(ctx, ps.plan, p.Name, "after"))
 		}
 		if err != nil {
 			return err
@@ -297,7 +298,7 @@ func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Ti
 	var err error
 	switch p.Until.Text {
 	case "podsReady":
-		awaited := ps.scenario.Awaited(p)
+		awaited := ps.plan.Awaited(p)
 		err = ps.workload.Wait(within, func() bool { return ps.workload.AllPodsReady(awaited...) })
 	case "nodesReady":
 		err = ps.workload.Wait(within, func() bool { return ps.workload.NodesReady(ps.nodes.fleet.Names()) })

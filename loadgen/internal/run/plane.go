@@ -16,9 +16,9 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/auditsummary"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // FindControlPlane looks for the controlplane binary next to this program, then on PATH.
@@ -50,7 +50,7 @@ type bundledPlane struct {
 
 // startPlane starts a control plane in dir and waits until it is ready. If ctx ends first, it stops the control plane
 // and removes what it created.
-func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, t *tracing, c console) (*bundledPlane, error) {
+func startPlane(ctx context.Context, binary, dir string, s *plan.Plan, t *tracing, c console) (*bundledPlane, error) {
 	defer c.waiting("the control plane to be ready")()
 	binary, err := controlPlaneProgram(binary)
 	if err != nil {
@@ -76,17 +76,17 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, t
 	return nil, exitcode.Environmentf("the control plane did not start: %w", err)
 }
 
-func bundledTarget(ctx context.Context, o Options, dir, runID string, tracing *tracing, c console, started *undo) (t *target, p *bundledPlane, err error) {
-	if p, err = startPlane(ctx, o.ControlPlane, dir, o.Scenario, tracing, c); err != nil {
+func bundledTarget(ctx context.Context, o Options, s *plan.Plan, dir, runID string, tracing *tracing, c console, started *undo) (t *target, p *bundledPlane, err error) {
+	if p, err = startPlane(ctx, o.ControlPlane, dir, s, tracing, c); err != nil {
 		return nil, nil, err
 	}
 	started.add(func() error { return p.discard(t != nil && t.isLost()) })
-	t, err = p.target(ctx, runID, o.Scenario)
+	t, err = p.target(ctx, runID, s)
 	return t, p, err
 }
 
 // target connects to the control plane and checks that it supports every fault of the scenario.
-func (p *bundledPlane) target(ctx context.Context, runID string, s *scenario.Scenario) (*target, error) {
+func (p *bundledPlane) target(ctx context.Context, runID string, s *plan.Plan) (*target, error) {
 	var err error
 	if p.client, err = control.Dial(p.Cluster().Dir); err != nil {
 		return nil, exitcode.Environmentf("the control plane's supervisor: %w", err)
@@ -109,7 +109,7 @@ func (p *bundledPlane) target(ctx context.Context, runID string, s *scenario.Sce
 // inScenario converts the supervisor's errors about its configuration into errors that name the line of the scenario.
 // The supervisor reads the configuration from stdin, so its errors look like "stdin:1: etcd.flags.x: etcd has no such
 // flag".
-func inScenario(s *scenario.Scenario, complaints string) error {
+func inScenario(s *plan.Plan, complaints string) error {
 	var errs []error
 	for line := range strings.Lines(complaints) {
 		line = strings.TrimSpace(line)

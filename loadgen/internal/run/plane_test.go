@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 // onStep is a Progress that calls itself with each step.
@@ -24,7 +26,7 @@ func TestInterruptedStartLeavesNoDirectory(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	_, err := startPlane(ctx, program, plane, parse(t, calm), nil, console{Progress: onStep(func(line string) {
+	_, err := startPlane(ctx, program, plane, plan.Of(parse(t, calm)), nil, console{Progress: onStep(func(line string) {
 		if line == "up" {
 			cancel(enough)
 		}

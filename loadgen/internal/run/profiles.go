@@ -14,8 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/profile"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -177,4 +179,22 @@ func (pr *profiler) all() []result.Profile {
 		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Component, b.Component), cmp.Compare(a.Kind, b.Kind))
 	})
 	return pr.taken
+}
+
+// cpuProfiled lists the CPU profiles as deviations from upstream, because CPU profiling slows a component down.
+func cpuProfiled(p *plan.Plan) []control.Deviation {
+	var all []control.Deviation
+	for _, of := range p.Profiles() {
+		if of.Kind != scenario.CPUProfile {
+			continue
+		}
+		d := control.Deviation{
+			Component: of.Component, Setting: "CPU profile", Value: fmt.Sprintf("for %s in phase %s", of.For, of.Phase), Default: "(none)",
+			Reason: "requested by the scenario; sampling stacks 100 times per second of CPU time costs a component about 1% of its CPU time, and more with many threads",
+		}
+		if !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
+	return all
 }

@@ -136,10 +136,10 @@ type display struct {
 func newDisplay(r *run) *display {
 	d := &display{
 		progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload, timeline: r.timeline, aborts: r.aborts, news: make(chan struct{}, 1),
-		fixed: Snapshot{Scenario: r.o.Scenario.Name, Dir: r.dir.Path, Gates: len(r.o.Scenario.Gates)},
+		fixed: Snapshot{Scenario: r.plan.Name, Dir: r.dir.Path, Gates: len(r.plan.Gates)},
 	}
-	for i := range r.o.Scenario.Phases {
-		p := &r.o.Scenario.Phases[i]
+	for i := range r.plan.Phases {
+		p := &r.plan.Phases[i]
 		d.phases = append(d.phases, PhaseState{Name: p.Name, Length: lengthOf(p), Until: p.Until.String()})
 	}
 	d.fixed.Phases = d.phases

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
@@ -77,7 +78,7 @@ func TestRunSends(t *testing.T) {
 	phase := prometheus.NewGauge(prometheus.GaugeOpts{Name: "stormglass_test"})
 	registry.MustRegister(phase)
 	r, err := openArchiver(archiverOptions{
-		console: console{Progress: q}, dir: t.TempDir(), scenario: parse(t, onePhase), registry: registry, receiver: x.client(t), name: "mine",
+		console: console{Progress: q}, dir: t.TempDir(), plan: plan.Of(parse(t, onePhase)), registry: registry, receiver: x.client(t), name: "mine",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +135,7 @@ func TestRunOnPrometheusSendsItsOwn(t *testing.T) {
 	x, registry := newTaker(t), prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "stormglass_test"}))
 	r, err := openArchiver(archiverOptions{
-		console: console{Progress: &quiet{}}, dir: t.TempDir(), scenario: parse(t, onePhase), source: source, registry: registry, receiver: x.client(t), name: "mine",
+		console: console{Progress: &quiet{}}, dir: t.TempDir(), plan: plan.Of(parse(t, onePhase)), source: source, registry: registry, receiver: x.client(t), name: "mine",
 	})
 	if err != nil {
 		t.Fatal(err)

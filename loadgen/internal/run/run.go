@@ -39,6 +39,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
@@ -47,6 +48,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // windUpTimeout is the time limit for the work after the phases or after an interrupt. Deleting objects from a user's
@@ -81,7 +83,7 @@ type run struct {
 // site is where a run happens: its directory, its target and its workers.
 type site struct {
 	journal
-	plan
+	compiled
 	info    result.Run
 	dir     *Directory
 	target  *target
@@ -122,7 +124,7 @@ type drivers struct {
 // results; such a run cannot be judged. If a started run is interrupted or its environment fails, the files in the
 // directory say so.
 func Run(ctx context.Context, o Options) (dir string, err error) {
-	p, err := o.compile()
+	p, err := o.checked()
 	if err == nil {
 		err = o.checkReleases(ctx)
 	}
@@ -147,7 +149,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 
 // start creates and starts all stages before the phases. watched is a context that ends with ctx or when the target is
 // lost. start adds functions that undo its steps to `started`; if start fails, the caller calls them.
-func start(ctx context.Context, p plan, c console, started *undo) (r *run, watched context.Context, err error) {
+func start(ctx context.Context, p compiled, c console, started *undo) (r *run, watched context.Context, err error) {
 	info, err := describe(p)
 	if err != nil {
 		return nil, nil, err
@@ -159,7 +161,7 @@ func start(ctx context.Context, p plan, c console, started *undo) (r *run, watch
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &site{journal: journal{console: c}, plan: p, info: info, tracing: to.tracing}
+	s := &site{journal: journal{console: c}, compiled: p, info: info, tracing: to.tracing}
 	if err := s.open(ctx, &to, started); err != nil {
 		return nil, nil, err
 	}
@@ -176,8 +178,8 @@ func start(ctx context.Context, p plan, c console, started *undo) (r *run, watch
 }
 
 // describe returns what is known about a run before it starts.
-func describe(p plan) (info result.Run, err error) {
-	s := p.o.Scenario
+func describe(p compiled) (info result.Run, err error) {
+	s := p.plan
 	info = result.Run{
 		Scenario: s.Name, Started: time.Now().UTC(), Seed: s.Seed, Variant: s.Variant, Warnings: s.Warnings(),
 		Labels: p.o.Labels, Overrides: p.o.Overrides, WithoutGates: p.o.WithoutGates, WithoutHooks: p.o.WithoutHooks, Host: hostFacts(),
@@ -214,7 +216,7 @@ func (s *site) open(ctx context.Context, to *ports, started *undo) (err error) {
 	if s.fleet, err = workers.Open(s.o.Workers, Build, s.step); err != nil {
 		return err
 	}
-	if s.dir, err = MakeDirectory(s.o.Out, s.o.Scenario.Name, s.info.Started); err != nil {
+	if s.dir, err = MakeDirectory(s.o.Out, s.plan.Name, s.info.Started); err != nil {
 		return errors.Join(err, s.fleet.Close())
 	}
 	started.add(s.dir.discard)
@@ -222,12 +224,12 @@ func (s *site) open(ctx context.Context, to *ports, started *undo) (err error) {
 	s.sweep(s.dir.Path)
 	switch {
 	case s.o.Kubeconfig.Files != "":
-		s.target, to.source, err = askForCluster(ctx, s.plan, s.info.ID, s.console)
+		s.target, to.source, err = askForCluster(ctx, s.compiled, s.info.ID, s.console)
 		if err == nil {
 			started.add(s.target.unlock)
 		}
 	case s.o.Plane != "":
-		s.target, err = sharedTarget(ctx, s.o, s.info.ID, s.console)
+		s.target, err = sharedTarget(ctx, s.o, s.plan, s.info.ID, s.console)
 	}
 	if err != nil {
 		return err
@@ -239,7 +241,7 @@ func (s *site) open(ctx context.Context, to *ports, started *undo) (err error) {
 		return err
 	}
 	if s.target == nil {
-		s.target, _, err = bundledTarget(ctx, s.o, s.dir.plane(), s.info.ID, s.tracing, s.console, started)
+		s.target, _, err = bundledTarget(ctx, s.o, s.plan, s.dir.plane(), s.info.ID, s.tracing, s.console, started)
 	}
 	return err
 }
@@ -300,9 +302,9 @@ func (s *site) setUpTarget(ctx context.Context, started *undo) error {
 
 func (s *site) openInstruments(to ports, started *undo) (in instruments, err error) {
 	in.archiver, err = openArchiver(archiverOptions{
-		console: s.console, dir: s.dir.Path, scenario: s.o.Scenario, targets: s.target.Scrape, bundled: s.target.Cluster.Bundled,
+		console: s.console, dir: s.dir.Path, plan: s.plan, targets: s.target.Scrape, bundled: s.target.Cluster.Bundled,
 		source: to.source, listener: to.listener, public: s.o.ObservePublic, registry: to.registry,
-		receiver: to.receiver, name: rundir.Name(s.dir.Path, s.o.Scenario.Variant),
+		receiver: to.receiver, name: rundir.Name(s.dir.Path, s.plan.Variant),
 		extra: append(gate.StopFamilies(slices.Concat(s.aborts.stops, s.aborts.usual)), s.aborts.keep...),
 	})
 	if err != nil {
@@ -330,20 +332,20 @@ func (s *site) openInstruments(to ports, started *undo) (in instruments, err err
 
 // openDrivers creates the drivers, waits for the workers to join, and waits for the objects that loads work on.
 func (s *site) openDrivers(ctx context.Context, registry *prometheus.Registry, in instruments, started *undo) (d drivers, err error) {
-	sc, t := s.o.Scenario, s.target
+	p, t := s.plan, s.target
 	d.pause = load.NewPause()
 	d.workload, err = workload.New(t.Requests.Counted(t.Load), workload.Options{
-		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(), DaemonTolerations: cluster.PoolTolerations(sc.Nodes), DeviceClass: t.DeviceClass(),
-		Registerer: registry, Stalls: in.self.Stalls(), Namespaces: sc.DeletesNamespaces(), Kinds: sc.WorkloadKinds(), Patience: patience(sc),
+		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(), DaemonTolerations: cluster.PoolTolerations(p.Nodes), DeviceClass: t.DeviceClass(),
+		Registerer: registry, Stalls: in.self.Stalls(), Namespaces: deletesNamespaces(p), Kinds: p.Workloads, Patience: patience(p),
 	})
 	if err != nil {
 		return d, exitcode.EnvironmentError(err)
 	}
-	if d.follow, err = newFollower(t.Target, sc, in.self.Stalls()); err != nil {
+	if d.follow, err = newFollower(t.Target, p, in.self.Stalls()); err != nil {
 		return d, err
 	}
 	divided := s.nodeWorkers()
-	config := nodeConfig(ctx, t, sc, s.console, divided != nil)
+	config := nodeConfig(ctx, t, p, s.console, divided != nil)
 	config.Registerer, config.Samples, config.Use = registry, in.samples, d.workload.Use
 	if d.nodes, err = newNodes(config, divided); err != nil {
 		return d, err
@@ -357,7 +359,7 @@ func (s *site) openDrivers(ctx context.Context, registry *prometheus.Registry, i
 		return d, err
 	}
 	to := load.Target{
-		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: sc.Seed, Registerer: registry,
+		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: p.Seed, Registerer: registry,
 		Samples: in.samples, Stalls: in.self.Stalls(), Callers: s.o.Loads, Tracer: s.tracing.sampler(),
 		Namespaces: t.BatchNamespaces(), NodeSelector: t.PodPlacement(), Tolerations: cluster.Tolerations(), Pause: d.pause,
 	}
@@ -366,12 +368,19 @@ func (s *site) openDrivers(ctx context.Context, registry *prometheus.Registry, i
 		return d, err
 	}
 	defer s.waiting("the objects that loads work on")()
-	if d.loads, err = newLoads(ctx, sc, to, s.dir.Path, s.o.Hurry, s.fleet); err != nil {
+	if d.loads, err = newLoads(ctx, p, to, s.dir.Path, s.o.Hurry, s.fleet); err != nil {
 		return d, err
 	}
 	in.self.Backlog(d.loads.backlog)
 	d.objects, err = t.Objects(d.workload.Retry)
 	return d, exitcode.EnvironmentError(err)
+}
+
+// deletesNamespaces reports whether a load deletes namespaces.
+func deletesNamespaces(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Loads, func(l plan.Load) bool {
+		return slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return o.Verb == "delete" && o.Resource == "namespaces" })
+	})
 }
 
 // ownRequests returns a metric that counts the requests of the run itself, without the requests of loads and
@@ -385,7 +394,7 @@ func ownRequests(of *apiclient.Counter) prometheus.Collector {
 
 func (s *site) describeCluster() error {
 	s.info.Cluster = s.target.Cluster
-	s.info.Cluster.Deviations = slices.Concat(s.target.Cluster.Deviations, s.o.Scenario.CPUProfiled())
+	s.info.Cluster.Deviations = slices.Concat(s.target.Cluster.Deviations, cpuProfiled(s.plan))
 	return rundir.WriteInfo(s.dir.Path, s.info)
 }
 
@@ -398,10 +407,10 @@ func (s *site) joinWorkers(ctx context.Context, to load.Target, registry *promet
 		return nil
 	}
 	defer s.waiting("workers to join " + s.fleet.Where())()
-	if err := s.fleet.Join(ctx, s.o.Scenario, to, s.info.ID); err != nil {
+	if err := s.fleet.Join(ctx, s.plan, to, s.info.ID); err != nil {
 		return causeOf(ctx, err)
 	}
-	if whole := workers.Whole(s.o.Scenario); len(whole) > 0 {
+	if whole := workers.Whole(s.plan); len(whole) > 0 {
 		s.step("loads that cannot be divided among workers run in the coordinator: %s", strings.Join(whole, ", "))
 	}
 	return exitcode.EnvironmentError(s.fleet.Register(registry))
@@ -414,7 +423,7 @@ func newRun(s *site, in instruments, d drivers) *run {
 	r.display = newDisplay(r)
 	r.display.steering = newSteering(r.journal, r.pause, r.fleet, r.display.changed)
 	r.phases = &phases{
-		journal: r.journal, scenario: r.o.Scenario, tracer: r.tracing.sampler(), supervisor: r.target.supervisor, recorder: r.archiver, self: r.self,
+		journal: r.journal, plan: r.plan, tracer: r.tracing.sampler(), supervisor: r.target.supervisor, recorder: r.archiver, self: r.self,
 		workload: r.workload, follow: r.follow, nodes: r.nodes, loads: r.loads, custom: r.custom, display: r.display, objects: r.objects,
 		create: r.target.Create, awaitServed: r.target.AwaitServed,
 		outOfService: r.target.OutOfService, save: r.save,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 // On a bundled control plane, a custom resource that nothing defines causes a warning. On a user's cluster it does not,
@@ -19,7 +20,7 @@ func TestUnservedResourcesWarnOnABundledPlane(t *testing.T) {
 		"(create its CustomResourceDefinition in setup or objects, or run with --kubeconfig on a cluster that serves it)"
 	for _, files := range []string{"", "theirs.kubeconfig"} {
 		o.Kubeconfig = cluster.Kubeconfig{Files: files}
-		info, err := describe(plan{o: o, aborts: &aborts{}})
+		info, err := describe(compiled{o: o, plan: plan.Of(o.Scenario), aborts: &aborts{}})
 		if err != nil || slices.Contains(info.Warnings, want) != (files == "") || len(info.Warnings) > 1 {
 			t.Errorf("with kubeconfig %q: warnings %q, error %v", files, info.Warnings, err)
 		}
@@ -29,7 +30,7 @@ func TestUnservedResourcesWarnOnABundledPlane(t *testing.T) {
 // A run records its labels, and refuses labels that run.json cannot contain.
 func TestRunRecordsItsLabels(t *testing.T) {
 	o := Options{Scenario: parse(t, "phases: [{name: a, for: 10s}]\n"), Labels: map[string]string{"team": "core"}}
-	info, err := describe(plan{o: o, aborts: &aborts{}})
+	info, err := describe(compiled{o: o, plan: plan.Of(o.Scenario), aborts: &aborts{}})
 	if err != nil || info.Labels["team"] != "core" || o.checkLabels() != nil {
 		t.Errorf("labels %v, error %v", info.Labels, err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // sharedPlane is a Stormglass control plane that was started before the run and outlives it.
@@ -32,7 +32,7 @@ func (o Options) checkTarget() error {
 func (o Options) startsPlane() bool { return o.Plane == "" && o.Kubeconfig.Files == "" }
 
 // sharedTarget connects to the control plane in o.Plane and changes nothing there.
-func sharedTarget(ctx context.Context, o Options, runID string, c console) (*target, error) {
+func sharedTarget(ctx context.Context, o Options, s *plan.Plan, runID string, c console) (*target, error) {
 	found, err := control.Load(o.Plane)
 	if err != nil {
 		return nil, exitcode.EnvironmentError(err)
@@ -41,16 +41,16 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 	if err != nil {
 		return nil, exitcode.Environmentf("the control plane in %s: %w", o.Plane, err)
 	}
-	if err := checkSettings(o.Scenario, found); err != nil {
+	if err := checkSettings(s, found); err != nil {
 		return nil, err
 	}
-	if err := checkFaults(ctx, client, o.Scenario); err != nil {
+	if err := checkFaults(ctx, client, s); err != nil {
 		return nil, err
 	}
 	if err := currentProcesses(ctx, client, &found); err != nil {
 		return nil, exitcode.EnvironmentError(err)
 	}
-	made, err := cluster.FromPlane(found, runID, o.Scenario)
+	made, err := cluster.FromPlane(found, runID, s)
 	if err != nil {
 		return nil, exitcode.EnvironmentError(err)
 	}
@@ -58,7 +58,7 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 	made.Waiting = c.waiting
 	cleanup := cleanupCommand(Options{Kubeconfig: cluster.Kubeconfig{Files: found.Kubeconfigs["admin"]}}, runID)
 	t := newTarget(made, &sharedPlane{userCluster{console: c, cluster: made, cleanup: cleanup}, client}, client)
-	if o.Scenario.ControlPlane.Count(control.KindCloudAPI) > 0 {
+	if s.ControlPlane.Count(control.KindCloudAPI) > 0 {
 		t.cloud = client
 	}
 	return t, exitcode.EnvironmentError(t.skipPast(ctx, client))
@@ -107,7 +107,7 @@ func currentProcesses(ctx context.Context, client *control.Client, c *control.Cl
 
 // checkSettings returns an error for each control plane setting of the scenario that differs from the setting with which
 // the control plane c was started.
-func checkSettings(s *scenario.Scenario, c control.Cluster) error {
+func checkSettings(s *plan.Plan, c control.Cluster) error {
 	var errs []error
 	for _, path := range unmet("", reflect.ValueOf(s.ControlPlane), reflect.ValueOf(c.Config)) {
 		errs = append(errs, exitcode.UsageError(s.Errorf("controlPlane."+path, "start the control plane with this setting, or leave the setting out",

@@ -16,7 +16,7 @@ const teardownTimeout = 5 * time.Minute
 // before, an error counts as a failure of the environment. Otherwise it is an additional warning.
 func (r *run) tearDown() {
 	r.phases.tracer.BeginPhase("", time.Now()) // requests from here on are in no phase
-	if len(r.o.Scenario.Teardown) == 0 {
+	if len(r.plan.Teardown) == 0 {
 		return
 	}
 	ctx, cancel := r.windUp(teardownTimeout)
@@ -53,9 +53,9 @@ func (r *run) tornDown(err error) {
 // tearDown performs the actions of the teardown. If an action fails, it continues with the next action.
 func (ps *phases) tearDown(ctx context.Context) error {
 	var errs []error
-	for i := range ps.scenario.Teardown {
+	for i := range ps.plan.Teardown {
 		path := fmt.Sprintf("%s[%d]", scenario.Teardown, i)
-		err := ps.actOnObjects(ctx, scenario.Teardown, path, &ps.scenario.Teardown[i])
+		err := ps.actOnObjects(ctx, scenario.Teardown, path, &ps.plan.Teardown[i])
 		if ctx.Err() != nil {
 			return errors.Join(append(errs, fmt.Errorf("%s: skipped, because the run was stopped (%w)", path, context.Cause(ctx)))...)
 		}

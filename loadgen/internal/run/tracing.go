@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/internal/spans/otlp"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // tracing traces requests of a run. It gets spans from a receiver, a file or both, and keeps traces. A nil *tracing does
@@ -36,7 +37,7 @@ const (
 
 // startTracing opens the sources of spans, if the scenario traces requests. The options have passed checkTracing.
 func startTracing(o Options, c console, started *undo) (*tracing, error) {
-	share := o.Scenario.Traced()
+	share := traced(o.Scenario)
 	if share == 0 {
 		return nil, nil
 	}
@@ -210,4 +211,12 @@ func (t *tracing) save(dir string) error {
 		index.Invalid += int64(t.file.Counts().Invalid)
 	}
 	return exitcode.EnvironmentError(index.Write(dir, all))
+}
+
+// traced returns the share of the requests to trace, 0 to 1. Zero means that the run traces no requests.
+func traced(s *scenario.Scenario) float64 {
+	if s.Tracing.Sample == nil {
+		return 0
+	}
+	return s.Tracing.Sample.Value
 }

@@ -46,9 +46,9 @@ func (s SpanSources) used() string {
 func (o Options) checkTracing() error {
 	used, own := o.Spans.used(), !o.startsPlane()
 	switch {
-	case o.Scenario.Traced() == 0 && used != "":
+	case traced(o.Scenario) == 0 && used != "":
 		return exitcode.Usagef("--%s requires --trace (add --trace, or leave out --%s)", used, used)
-	case o.Scenario.Traced() == 0:
+	case traced(o.Scenario) == 0:
 		return nil
 	case o.Workers.Count > 0:
 		return exitcode.Usagef("tracing.sample: workers cannot trace requests (run without workers, or without --trace)")

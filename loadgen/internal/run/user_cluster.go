@@ -10,6 +10,7 @@ import (
 	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -29,12 +30,12 @@ type userCluster struct {
 // come from a Prometheus server, askForCluster also checks that server, and uses that server's scrape interval if it is
 // longer than the scenario's. Finally it takes the cluster's lock, unless Options.Fuse prohibits that. If p has no
 // aborts, the run only simulates nodes and takes no lock.
-func askForCluster(ctx context.Context, p plan, runID string, c console) (*target, *promimport.Source, error) {
+func askForCluster(ctx context.Context, p compiled, runID string, c console) (*target, *promimport.Source, error) {
 	o, ends := p.o, p.aborts
-	if err := refuseFaults(o.Scenario); err != nil {
+	if err := refuseFaults(p.plan); err != nil {
 		return nil, nil, err
 	}
-	t, err := cluster.FromKubeconfig(ctx, o.Kubeconfig, runID, o.Scenario, c.Step)
+	t, err := cluster.FromKubeconfig(ctx, o.Kubeconfig, runID, p.plan, c.Step)
 	if err != nil {
 		return nil, nil, exitcode.EnvironmentError(err)
 	}
@@ -46,13 +47,13 @@ func askForCluster(ctx context.Context, p plan, runID string, c console) (*targe
 		}
 	}
 	done := c.waiting("the Prometheus server to list its targets")
-	source, err := findPrometheus(ctx, o.Prometheus, t, o.Scenario)
+	source, err := findPrometheus(ctx, o.Prometheus, t, p.plan)
 	done()
 	if err != nil {
 		return nil, nil, err
 	}
 	t.Notes = append(t.Notes, gateNotes(p.gates, t, source)...)
-	asked := t.Plan(o.Scenario)
+	asked := t.Plan()
 	asked.Workers = o.Workers.Describe(runID)
 	if ends != nil {
 		if source != nil {
@@ -61,7 +62,7 @@ func askForCluster(ctx context.Context, p plan, runID string, c console) (*targe
 			}
 			asked.Notes = t.Notes
 		}
-		ends.setInterval(o.Scenario.Record.Interval.D())
+		ends.setInterval(p.plan.Record.Interval.D())
 		asked.Stops = ends.texts()
 	}
 	ok, err := o.Confirm(ctx, asked)
@@ -73,7 +74,7 @@ func askForCluster(ctx context.Context, p plan, runID string, c console) (*targe
 	}
 	u := &userCluster{console: c, cluster: t, cleanup: cleanupCommand(o, runID)}
 	if ends != nil && !o.Fuse.NoLock {
-		if u.lock, err = t.Lock(ctx, cluster.LockOptions{Scenario: o.Scenario.Name, Over: o.Fuse.TakeLock, Tell: c.Step}); err != nil {
+		if u.lock, err = t.Lock(ctx, cluster.LockOptions{Scenario: p.plan.Name, Over: o.Fuse.TakeLock, Tell: c.Step}); err != nil {
 			return nil, nil, exitcode.EnvironmentError(err)
 		}
 	}
@@ -89,7 +90,7 @@ const clockNote = 5 * time.Second
 
 // findPrometheus looks for the cluster's targets in the Prometheus server that config names. It returns nil if config
 // is nil.
-func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.Target, s *scenario.Scenario) (*promimport.Source, error) {
+func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.Target, s *plan.Plan) (*promimport.Source, error) {
 	if config == nil {
 		return nil, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
@@ -111,7 +112,7 @@ func Page(ctx context.Context, dir, scenario string, a *archive.Archive, l repor
 	r.Run.Scenario = cmp.Or(r.Run.Scenario, scenario)
 	if rec.Scenario != nil {
 		r.Recovery = recovery.Analyse(rec)
-		if l.Gates, err = gate.Pending(rec.Scenario); err != nil {
+		if l.Gates, err = gate.Pending(plan.Of(rec.Scenario)); err != nil {
 			return nil, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
-	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 // CheckAddress returns an error unless address has the form HOST:PORT. flag is the name of the flag, without --, for
@@ -25,7 +25,7 @@ func CheckAddress(flag, address string) error {
 }
 
 // Check returns a usage error if workers with the options o cannot divide the loads and nodes of a scenario.
-func Check(o Options, s *scenario.Scenario) error {
+func Check(o Options, s *plan.Plan) error {
 	switch {
 	case o.Count == 0 && o.Listen == "" && o.Starter == nil:
 		return nil
@@ -33,7 +33,7 @@ func Check(o Options, s *scenario.Scenario) error {
 		return exitcode.Usagef("--workers %d: must be between 1 and %d", o.Count, Most)
 	}
 	divided := 0
-	for _, l := range s.Loads() {
+	for _, l := range s.Loads {
 		if !kind.Divides(l.Kind) {
 			continue
 		}
@@ -63,7 +63,7 @@ func Check(o Options, s *scenario.Scenario) error {
 // WholeNodes returns why the coordinator runs all simulated nodes itself, or "" if workers divide the nodes or there
 // are no nodes. The coordinator runs the nodes if the scenario uses their kubelet API, because one machine must then
 // have the addresses of all kubelets, or if the user must label the nodes.
-func WholeNodes(s *scenario.Scenario) string {
+func WholeNodes(s *plan.Plan) string {
 	if s.Nodes.Count == 0 {
 		return ""
 	}
@@ -76,12 +76,12 @@ func WholeNodes(s *scenario.Scenario) string {
 	case s.Nodes.HasAdminLabels():
 		return "nodes.pools have labels that kubelets may not set, and workers have no other credentials"
 	}
-	for _, l := range s.Loads() {
+	for _, l := range s.Loads {
 		if l.Kind == "streams" {
 			return "load " + l.Name + " (streams)" + needs
 		}
 	}
-	for _, f := range s.Faults() {
+	for _, f := range s.Faults {
 		if f.Kind == control.KubeletUnreachable {
 			return "fault " + f.Kind + needs
 		}
@@ -91,8 +91,8 @@ func WholeNodes(s *scenario.Scenario) string {
 
 // Whole returns the names of the loads that the coordinator runs itself, because workers cannot divide loads of their
 // kind.
-func Whole(s *scenario.Scenario) (names []string) {
-	for _, l := range s.Loads() {
+func Whole(s *plan.Plan) (names []string) {
+	for _, l := range s.Loads {
 		if !kind.Divides(l.Kind) {
 			names = append(names, l.Name)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 // Check refuses loads that cannot be divided among the given number of workers. The error names the load's line.
@@ -23,7 +24,7 @@ func TestCheckRefusesTooManyWorkers(t *testing.T) {
 		"enough":            {3, `{kind: watches, name: crowd, count: 3, rate: 5/s}`, ""},
 		"reads of few":      {4, `{kind: requests, verb: get, rate: 5/s, objects: 1}`, ""},
 	} {
-		err := Check(Options{Count: c.count}, parse(t, "phases: [{name: p, for: 5s, load: ["+c.loads+"]}]"))
+		err := Check(Options{Count: c.count}, plan.Of(parse(t, "phases: [{name: p, for: 5s, load: ["+c.loads+"]}]")))
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -32,10 +33,10 @@ func TestCheckRefusesTooManyWorkers(t *testing.T) {
 		}
 	}
 	s := parse(t, "background: [{kind: history, name: h, rate: 5/s}]\nphases: [{name: p, for: 5s, load: [{kind: requests, verb: get, rate: 5/s}]}]")
-	if err := Check(Options{Count: 2}, s); err != nil {
+	if err := Check(Options{Count: 2}, plan.Of(s)); err != nil {
 		t.Error(err)
 	}
-	if whole := Whole(s); len(whole) != 1 || whole[0] != "h" {
+	if whole := Whole(plan.Of(s)); len(whole) != 1 || whole[0] != "h" {
 		t.Errorf("Whole returned %v, want only h", whole)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Most is the maximum number of workers of a run.
@@ -123,9 +123,9 @@ type Fleet struct {
 	begin   time.Time // start time of the loads that are being started
 	loads   map[string]*remote
 
-	scenario *scenario.Scenario
-	samples  *samples.Recorder
-	nodes    *node.Config // the nodes that are divided among the workers; nil if workers run no nodes
+	plan    *plan.Plan
+	samples *samples.Recorder
+	nodes   *node.Config // the nodes that are divided among the workers; nil if workers run no nodes
 }
 
 // Open creates the Fleet and listens for workers, which must have the same build as the coordinator. `step` shows the

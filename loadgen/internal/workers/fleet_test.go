@@ -16,9 +16,9 @@ import (
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // threads starts workers as goroutines of the test. The test can kill each of them.
@@ -76,15 +76,15 @@ func (s *threads) worker(i Invitation, index int) Worker {
 
 // bench is a coordinator with its workers and a stub API server.
 type bench struct {
-	t        *testing.T
-	server   *stubapi.Server
-	fleet    *Fleet
-	threads  *threads
-	scenario *scenario.Scenario
-	dir      string
-	samples  *samples.Recorder
-	steps    []string
-	mu       sync.Mutex
+	t       *testing.T
+	server  *stubapi.Server
+	fleet   *Fleet
+	threads *threads
+	plan    *plan.Plan
+	dir     string
+	samples *samples.Recorder
+	steps   []string
+	mu      sync.Mutex
 }
 
 func (b *bench) step(format string, args ...any) {
@@ -102,7 +102,7 @@ func (b *bench) said(text string) bool {
 // newBench returns a bench for `of` workers, which have not joined yet. body is the scenario.
 func newBench(t *testing.T, of int, body string, change func(*threads, *Options)) *bench {
 	t.Helper()
-	b := &bench{t: t, scenario: parse(t, body), dir: t.TempDir(), threads: &threads{t: t, build: "v1"}}
+	b := &bench{t: t, plan: plan.Of(parse(t, body)), dir: t.TempDir(), threads: &threads{t: t, build: "v1"}}
 	var err error
 	if b.server, err = stubapi.Start(stubapi.Options{}); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func newBench(t *testing.T, of int, body string, change func(*threads, *Options)
 }
 
 func (b *bench) join() error {
-	return b.fleet.Join(b.t.Context(), b.scenario, load.Target{
+	return b.fleet.Join(b.t.Context(), b.plan, load.Target{
 		Config: b.server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1, Samples: b.samples,
 	}, "run")
 }
@@ -142,7 +142,7 @@ func prepared(t *testing.T, of int, body string) *bench {
 	if err := b.join(); err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range b.scenario.Loads() {
+	for _, l := range b.plan.Loads {
 		if err := b.fleet.Load(l.Name).Prepare(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
-	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 func (f *Fleet) accept() {
@@ -160,7 +160,7 @@ func (f *Fleet) fail(err error) {
 
 // Join waits until all workers have joined. It then sends each worker its share of the loads and nodes, waits until the
 // workers have created them, and compares clocks. id is the run's id.
-func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, id string) error {
+func (f *Fleet) Join(ctx context.Context, p *plan.Plan, t load.Target, id string) error {
 	if f == nil {
 		return nil
 	}
@@ -171,15 +171,15 @@ func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, i
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	text, err := s.Resolved()
+	text, err := p.Resolved()
 	if err != nil {
 		return err
 	}
-	w := welcome{Scenario: text, Files: s.Bundle(), Target: to, Nodes: f.nodesSetup()}
+	w := welcome{Scenario: text, Files: p.Bundle(), Target: to, Nodes: f.nodesSetup()}
 	t.Samples.Merge(len(f.members))
 	f.mu.Lock()
-	f.scenario, f.samples = s, t.Samples
-	for _, l := range s.Loads() {
+	f.plan, f.samples = p, t.Samples
+	for _, l := range p.Loads {
 		if r := newRemote(f, l); r != nil {
 			f.loads[l.Name] = r
 		}

@@ -18,7 +18,7 @@ const resultsWithin = 10 * time.Second
 // AddTo adds the merged results of the divided loads to the phases of m, and a summary of each worker to m. If a worker
 // does not reply, AddTo uses the results that the worker sent last.
 func (f *Fleet) AddTo(m *result.Measurements) error {
-	if f == nil || f.scenario == nil {
+	if f == nil || f.plan == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resultsWithin)
@@ -30,7 +30,7 @@ func (f *Fleet) AddTo(m *result.Measurements) error {
 		all[i] = w.results
 		w.mu.Unlock()
 	}
-	for _, at := range f.scenario.Loads() {
+	for _, at := range f.plan.Loads {
 		if f.remote(at.Name) == nil {
 			continue
 		}

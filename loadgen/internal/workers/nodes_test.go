@@ -22,6 +22,7 @@ import (
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -47,7 +48,7 @@ func nodeBench(t *testing.T, of int, body string, cloud node.Cloud) (*bench, *No
 
 func (b *bench) nodeConfig(cloud node.Cloud) node.Config {
 	return node.Config{
-		Spec: b.scenario.Nodes, Identities: node.NewShared(b.server.Config()), Labels: map[string]string{"run": "r"}, NamePrefix: "sg-", Seed: b.scenario.Seed, Cloud: cloud,
+		Spec: b.plan.Nodes, Identities: node.NewShared(b.server.Config()), Labels: map[string]string{"run": "r"}, NamePrefix: "sg-", Seed: b.plan.Seed, Cloud: cloud,
 	}
 }
 
@@ -380,10 +381,10 @@ func TestWhichNodesAreDivided(t *testing.T) {
 		"with a load":    {"nodes: {count: 1, kubeletAddress: '10.0.0.5:10250'}\n" + reads, 2, "nodes.kubeletAddress requires that one process", ""},
 	} {
 		s := parse(t, c.body)
-		if got := WholeNodes(s); c.whole == "" && got != "" || !strings.Contains(got, c.whole) {
+		if got := WholeNodes(plan.Of(s)); c.whole == "" && got != "" || !strings.Contains(got, c.whole) {
 			t.Errorf("%s: WholeNodes = %q", name, got)
 		}
-		err := Check(Options{Count: c.count}, s)
+		err := Check(Options{Count: c.count}, plan.Of(s))
 		if c.check == "" && err != nil || c.check != "" && (exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), c.check) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v", name, err)
 		}

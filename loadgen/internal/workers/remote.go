@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // remote represents, in the coordinator, a load that workers run. Fleet.BeginPhase and Fleet.AddTo do part of its work,
@@ -53,7 +53,7 @@ func (a *allSaid) say(index int) {
 }
 
 // newRemote returns the remote of a load, or nil if the load cannot be divided.
-func newRemote(f *Fleet, at scenario.PlacedLoad) *remote {
+func newRemote(f *Fleet, at plan.Load) *remote {
 	if !kind.Divides(at.Kind) {
 		return nil
 	}

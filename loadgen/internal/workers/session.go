@@ -16,6 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -55,10 +56,11 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 		pause: load.NewPause(),
 	}
 	s.clock.Store(&clock{})
-	told, err := readScenario(in)
+	read, err := readScenario(in)
 	if err != nil {
 		return nil, err
 	}
+	told := plan.Of(read)
 	if s.self, err = generator.NewSelfMeter(prometheus.NewRegistry()); err != nil {
 		return nil, err
 	}
@@ -73,13 +75,13 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, at := range told.Loads() {
+	for i, at := range told.Loads {
 		if made[i] != nil {
 			s.loads[at.Name] = made[i]
 			s.order = append(s.order, at.Name)
 		}
 	}
-	if s.nodes, err = s.newNodes(in, told, config); err != nil {
+	if s.nodes, err = s.newNodes(in, read, config); err != nil {
 		return nil, err
 	}
 	s.self.Backlog(func() (sum int64) {

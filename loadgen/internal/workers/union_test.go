@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -41,7 +42,7 @@ func requestsOf(t *testing.T, s *scenario.Scenario, method string, of int) []sen
 	defer server.Close()
 	var all []load.Load
 	for index := range of {
-		made, err := kind.MakeSome(s, load.Target{
+		made, err := kind.MakeSome(plan.Of(s), load.Target{
 			Config: server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: s.Seed,
 			Share: load.Share{Index: index, Of: of, Run: "union"},
 		}, "", kind.Divides)
@@ -159,7 +160,7 @@ func TestWatchesAreDivided(t *testing.T) {
 			defer cancel()
 			var running sync.WaitGroup
 			for index := range of {
-				made, err := kind.Make(s, load.Target{Config: server.Config(), Namespace: "storm", Share: load.Share{Index: index, Of: of}}, "")
+				made, err := kind.Make(plan.Of(s), load.Target{Config: server.Config(), Namespace: "storm", Share: load.Share{Index: index, Of: of}}, "")
 				if err != nil {
 					t.Fatal(err)
 				}

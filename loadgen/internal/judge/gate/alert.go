@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -44,13 +45,13 @@ func (b book) rules() ([]*alerting.Ruleset, error) {
 
 // CompileWith is like Compile, but gates may also name alerts of the ruleset extra. Such an alert takes precedence over
 // a shipped alert with the same name.
-func CompileWith(s *scenario.Scenario, extra *alerting.Ruleset) ([]Compiled, error) {
+func CompileWith(s *plan.Plan, extra *alerting.Ruleset) ([]Compiled, error) {
 	return compileAll(s, newBook(extra))
 }
 
 // Quiet returns a gate for each alert in the ruleset. The gate fails if the alert fires in any phase. The result of the
 // run lists these alerts. If informs is set, the gates do not affect the verdict.
-func Quiet(s *scenario.Scenario, rules *alerting.Ruleset, informs bool) ([]Compiled, error) {
+func Quiet(s *plan.Plan, rules *alerting.Ruleset, informs bool) ([]Compiled, error) {
 	b := newBook(rules)
 	var all []Compiled
 	for _, name := range rules.Alerts() {
@@ -64,7 +65,7 @@ func Quiet(s *scenario.Scenario, rules *alerting.Ruleset, informs bool) ([]Compi
 	return all, nil
 }
 
-func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error {
+func (c *Compiled) compileAlert(s *plan.Plan, path string, b book) error {
 	all, err := b.rules()
 	if err != nil {
 		return err

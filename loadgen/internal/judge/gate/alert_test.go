@@ -7,6 +7,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -80,7 +81,7 @@ func TestSilentAlertsWithoutData(t *testing.T) {
 		l, m := diskRun(t, scrape.Options{Drop: []string{"etcd_disk_wal_fsync_duration_seconds"}}, nil)
 		s := parse(t, quiet("EtcdWALFsyncVerySlow"))
 		s.Record.Drop = []string{"etcd_disk_wal_fsync_duration_seconds"}
-		gates, err := Compile(s)
+		gates, err := Compile(plan.Of(s))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,7 @@ groups:
 		"ShortRange": result.NoData, // a single sample was left in the range, which gives no rate
 		"LongRange":  result.Pass,
 	} {
-		gates, err := CompileWith(parse(t, "{name: g, alert: "+alert+", fires: false, over: [storm]}"), &rules)
+		gates, err := CompileWith(plan.Of(parse(t, "{name: g, alert: "+alert+", fires: false, over: [storm]}")), &rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +215,7 @@ groups:
       - {alert: Impossible, expr: 'process_open_fds{job="etcd"} + on (job) process_open_fds{job="etcd"} > 1'}
 `)
 	l, m := diskRun(t, scrape.Options{}, nil)
-	gates, err := Quiet(parse(t, "{name: g, objective: unsent, max: 0%}"), &rules, false)
+	gates, err := Quiet(plan.Of(parse(t, "{name: g, objective: unsent, max: 0%}")), &rules, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +279,7 @@ groups:
 		{"NoSuchJobs", "storm", result.NoData, `no scraped target has job=~"kube-etcd.*"`},
 		{"NoSuchTarget", "storm", result.NoData, `no target matches up{instance="10.0.0.1:2379",job="etcd"}`},
 	} {
-		gates, err := CompileWith(parse(t, "{name: g, alert: "+c.alert+", fires: false, over: ["+c.over+"]}"), &rules)
+		gates, err := CompileWith(plan.Of(parse(t, "{name: g, alert: "+c.alert+", fires: false, over: ["+c.over+"]}")), &rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,20 +292,20 @@ groups:
 }
 
 func TestInvalidAlertGates(t *testing.T) {
-	_, err := Compile(parse(t, "{name: g, alert: EtcdWalFsyncSlow, fires: false}"))
+	_, err := Compile(plan.Of(parse(t, "{name: g, alert: EtcdWalFsyncSlow, fires: false}")))
 	want := `lab.yaml:19: gates.g.alert: unknown alert "EtcdWalFsyncSlow" (did you mean "EtcdWALFsyncSlow"?)`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	s := parse(t, "{name: g, alert: TargetDown, fires: false}", "{name: h, alert: EtcdLeaderChanges, fires: true}")
-	gates, err := Compile(s)
+	gates, err := Compile(plan.Of(s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if lacks := gates[1].Lacks([]string{"kube-apiserver"}); len(lacks) != 1 || lacks[0] != "etcd" {
 		t.Errorf("without etcd's metrics, the rule lacks %v", lacks)
 	}
-	if names := Families(s); !strings.Contains(strings.Join(names, " "), "etcd_server_leader_changes_seen_total") {
+	if names := Families(plan.Of(s)); !strings.Contains(strings.Join(names, " "), "etcd_server_leader_changes_seen_total") {
 		t.Errorf("what the gates read is not recorded: %v", names)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -49,24 +50,37 @@ type place struct{ phase, load string }
 
 // Compile checks the gates of a scenario before the run starts. The error has one line for each
 // problem, with the path of the field.
-func Compile(s *scenario.Scenario) ([]Compiled, error) { return CompileWith(s, &alerting.Ruleset{}) }
+func Compile(s *plan.Plan) ([]Compiled, error) { return CompileWith(s, &alerting.Ruleset{}) }
 
-// Check returns the errors in the gates of a scenario and of its variants, or nil.
+// Check returns what is wrong with a scenario and its variants although each field is valid: settings that cannot work,
+// then errors in the gates. It returns nil if nothing is wrong.
 func Check(s *scenario.Scenario) error {
 	return s.Check(func(s *scenario.Scenario) error {
-		if _, err := Compile(s); err != nil {
+		var variants []*plan.Plan
+		for _, v := range s.AllVariants() {
+			variants = append(variants, plan.Of(v))
+		}
+		compiles := func(p *plan.Plan) error {
+			_, err := Compile(p)
 			return err
 		}
-		var errs []error
-		for _, v := range s.AllVariants() {
-			_, err := Compile(v)
-			errs = append(errs, err)
+		base := []*plan.Plan{plan.Of(s)}
+		for _, check := range []func(*plan.Plan) error{(*plan.Plan).Check, compiles} {
+			for _, stage := range [][]*plan.Plan{base, variants} {
+				var errs []error
+				for _, p := range stage {
+					errs = append(errs, check(p))
+				}
+				if err := errors.Join(errs...); err != nil {
+					return err
+				}
+			}
 		}
-		return errors.Join(errs...)
+		return nil
 	})
 }
 
-func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
+func compileAll(s *plan.Plan, b book) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
 	for _, g := range s.Gates {
@@ -91,7 +105,7 @@ func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
 	return all, errors.Join(append(errs, err, checkSignals(s))...)
 }
 
-func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compiled, error) {
+func compile(s *plan.Plan, g scenario.Gate, path string, b book) (Compiled, error) {
 	c := Compiled{Gate: g, order: s.PhaseNames(), strict: len(g.Over) < len(s.Phases)}
 	fail := func(field, hint, format string, args ...any) (Compiled, error) {
 		return c, s.Errorf(path+"."+field, hint, format, args...)
@@ -186,7 +200,7 @@ func unitOf(b *scenario.Bound) scenario.Unit {
 	return scenario.Number
 }
 
-func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
+func (c *Compiled) placeLoads(s *plan.Plan, path string) error {
 	if c.objective.Results == "" {
 		if c.Load != "" {
 			return s.Errorf(path+".load", "leave it out", "objective %s does not apply to loads", c.objective.Name)
@@ -220,7 +234,7 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 }
 
 // running returns the loads that have results of the given kind, with the phases in which they run.
-func running(s *scenario.Scenario, of scenario.LoadResult) []place {
+func running(s *plan.Plan, of scenario.LoadResult) []place {
 	var all []place
 	held := slices.Clone(s.Background)
 	for _, p := range s.Phases {
@@ -241,7 +255,7 @@ func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 
 // Families returns the names of the series that the gates, figures and signals of a scenario read. The recorder keeps
 // their metrics in addition to its own list. Families skips gates, figures and signals that do not compile.
-func Families(s *scenario.Scenario) []string {
+func Families(s *plan.Plan) []string {
 	gates, _ := Compile(s)
 	figures, _ := Figures(s)
 	var all [][]*labels.Matcher
@@ -265,7 +279,7 @@ func (c Compiled) Lacks(jobs []string) []string {
 
 // Figures compiles the figures (metrics to compare runs by) in the `compare:` section of a scenario. A figure is like a
 // gate without a verdict.
-func Figures(s *scenario.Scenario) ([]Compiled, error) {
+func Figures(s *plan.Plan) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
 	for _, f := range s.Compare {
@@ -325,7 +339,7 @@ func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]r
 	return all, nil
 }
 
-func checkSignals(s *scenario.Scenario) error {
+func checkSignals(s *plan.Plan) error {
 	var errs []error
 	for _, signal := range s.Signals {
 		if _, err := selectors(signal.Expr); err != nil {

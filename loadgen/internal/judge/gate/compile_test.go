@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -42,7 +43,7 @@ func TestCompileErrors(t *testing.T) {
 		"objective: request-latency, together: true, max: 1s":                           "together: objective request-latency is always measured for each phase separately (leave it out)",
 		"objective: wal-fsync, load: patch, max: 1s":                                    "load: objective wal-fsync does not apply to loads",
 	} {
-		_, err := Compile(parse(t, "{name: g, "+gate+"}"))
+		_, err := Compile(plan.Of(parse(t, "{name: g, "+gate+"}")))
 		if err == nil || !strings.HasPrefix(err.Error(), at+want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s:\n got %v\nwant %s%s", gate, err, at, want)
 		}
@@ -52,7 +53,7 @@ func TestCompileErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Compile(bare)
+	_, err = Compile(plan.Of(bare))
 	want := "bare.yaml:6: gates.a.objective: there are no simulated nodes (set nodes.count)\n" +
 		"bare.yaml:7: gates.b.objective: no node fails in this scenario (add faults: [{kind: nodeFailure, fraction: 0.3}] to a phase)"
 	if err == nil || err.Error() != want {
@@ -68,7 +69,7 @@ func TestCatalogueCompiles(t *testing.T) {
 		}
 		seen := map[string]bool{} // gates that are judged in some variant
 		for _, s := range append(s.AllVariants(), s) {
-			gates, err := Compile(s)
+			gates, err := Compile(plan.Of(s))
 			if err != nil || len(gates) == 0 {
 				t.Errorf("%s, variant %q: %d gates: %v", name, s.Variant, len(gates), err)
 			}
@@ -92,7 +93,7 @@ func TestUsefulBoundsAndPromQLCompile(t *testing.T) {
 		"expr: 'histogram_quantile(0.5, sum by (le) (label_replace(rate(a_bucket[1m]), \"x\", \"$1\", \"y\", \"(.*)\")))', max: 1",
 		"expr: 'max(a) / (0 * max(b) + 1)', max: 0", "expr: 'sum(a) or vector(0)', min: 0",
 	} {
-		if _, err := Compile(parse(t, "{name: g, "+gate+"}")); err != nil {
+		if _, err := Compile(plan.Of(parse(t, "{name: g, "+gate+"}"))); err != nil {
 			t.Errorf("%s: %v", gate, err)
 		}
 	}
@@ -105,7 +106,7 @@ func TestContradictionsAreFoundInThePromQL(t *testing.T) {
 		`max  by(x,y)( rate(n{b="1",a="2"}[$window]) )`: true, `(max by (y, x) (rate(n{a="2", b="1"}[$window])))`: true,
 		`max by (x, y) (rate(n{b="1", a="3"}[$window]))`: false, `min by (x, y) (rate(n{b="1", a="2"}[$window]))`: false,
 	} {
-		_, err := Compile(parse(t, first, "{name: b, expr: '"+second+"', min: 2}"))
+		_, err := Compile(plan.Of(parse(t, first, "{name: b, expr: '"+second+"', min: 2}")))
 		if got := err != nil && strings.Contains(err.Error(), "they cannot both pass"); got != contradicts {
 			t.Errorf("%s: %v, want a contradiction: %v", second, err, contradicts)
 		}
@@ -126,7 +127,7 @@ func TestWarningsOfPromQL(t *testing.T) {
 		`max(myapp_sessions)`:                              "(the metric has data if a target of --targets, your Prometheus or your collector exposes it)",
 		`max(apiserver_admission_webhook_rejection_count)`: "", `max(go_goroutines)`: "", `max(stormglass_requests_total)`: "", `max({__name__=~"etcd_.*"})`: "",
 	} {
-		got := strings.Join(Warnings(parse(t, "{name: g, expr: '"+expr+"', max: 1}")), "\n")
+		got := strings.Join(Warnings(plan.Of(parse(t, "{name: g, expr: '"+expr+"', max: 1}"))), "\n")
 		if !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q, want %q", expr, got, want)
 		}
@@ -135,8 +136,8 @@ func TestWarningsOfPromQL(t *testing.T) {
 
 // Families lists every metric that gates read.
 func TestFamilies(t *testing.T) {
-	got := Families(parse(t, "{name: a, objective: wal-fsync-slow, max: 1%}", "{name: b, expr: 'max(my_own_metric)', max: 1}",
-		"{name: c, expr: 'max(my_own_metric) / scalar(other_total)', max: 1}"))
+	got := Families(plan.Of(parse(t, "{name: a, objective: wal-fsync-slow, max: 1%}", "{name: b, expr: 'max(my_own_metric)', max: 1}",
+		"{name: c, expr: 'max(my_own_metric) / scalar(other_total)', max: 1}")))
 	want := []string{"etcd_disk_wal_fsync_duration_seconds_bucket", "etcd_disk_wal_fsync_duration_seconds_count", "my_own_metric", "other_total"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -50,7 +51,7 @@ func TestCustomFigureErrors(t *testing.T) {
 	} {
 		s, err := scenario.Parse("lab.yaml", []byte(base+"  - {name: g, "+gate+"}\n"), nil)
 		if err == nil {
-			_, err = Compile(s)
+			_, err = Compile(plan.Of(s))
 		}
 		if err == nil || !strings.HasPrefix(err.Error(), "lab.yaml:19: "+want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s:\n got %v\nwant %s", gate, err, want)

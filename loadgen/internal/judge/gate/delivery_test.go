@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -70,7 +71,7 @@ func judgedAs(t *testing.T, text string, m result.Measurements) result.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gates, err := Compile(s)
+	gates, err := Compile(plan.Of(s))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -88,7 +89,7 @@ groups:
 	}
 	rec := awayLab(t, "kill", 50, "etcd-1")
 	for fires, verdict := range map[string]result.Verdict{"true": result.Pass, "false": result.Fail} {
-		gates, err := CompileWith(parse(t, "{name: g, alert: Away, fires: "+fires+"}"), &rules)
+		gates, err := CompileWith(plan.Of(parse(t, "{name: g, alert: Away, fires: "+fires+"}")), &rules)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -55,7 +56,7 @@ func parse(t *testing.T, gates ...string) *scenario.Scenario {
 
 func compiled(t *testing.T, gates ...string) []Compiled {
 	t.Helper()
-	all, err := Compile(parse(t, gates...))
+	all, err := Compile(plan.Of(parse(t, gates...)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -80,7 +81,7 @@ func clientStop(t *testing.T, text string) *Stop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stops, err := FlagStops(s, "--abort-on", []string{text}, StopOptions{})
+	stops, err := FlagStops(plan.Of(s), "--abort-on", []string{text}, StopOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,12 +224,12 @@ func TestFlagOfALimitIsRefused(t *testing.T) {
 		"expr=max(up,max=1":  "--abort-on",
 		"errors=5%,over=ode": `unknown phase "ode"`,
 	} {
-		if _, err := FlagStops(s, "--abort-on", []string{text}, StopOptions{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := FlagStops(plan.Of(s), "--abort-on", []string{text}, StopOptions{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 	// A Prometheus of the user's knows alerts that we do not.
-	if _, err := FlagStops(s, "--abort-on", []string{"alert=TheirPager"}, StopOptions{Elsewhere: true}); err != nil {
+	if _, err := FlagStops(plan.Of(s), "--abort-on", []string{"alert=TheirPager"}, StopOptions{Elsewhere: true}); err != nil {
 		t.Error(err)
 	}
 }

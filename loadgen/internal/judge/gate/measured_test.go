@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -220,7 +221,7 @@ gates:
 	if err != nil {
 		t.Fatal(err)
 	}
-	gates, err := Compile(s)
+	gates, err := Compile(plan.Of(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +305,7 @@ func TestFailureIsReportedOnce(t *testing.T) {
 func TestBetterOfAnExpression(t *testing.T) {
 	s := parse(t, "{name: sent, objective: unsent, max: 0}")
 	s.Compare = []scenario.Figure{{Name: "errors", Expr: "up"}, {Name: "throughput", Expr: "up", Better: "higher"}}
-	figures, err := Figures(s)
+	figures, err := Figures(plan.Of(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +323,7 @@ func TestFigureOfWhatIsMissing(t *testing.T) {
 		{Name: "p99", Objective: "custom-figure", Figure: "reconcile/p99"}, {Name: "known", Objective: "custom-figure", Figure: "reconcile/p99", Over: []string{"calm"}},
 		{Name: "rate", Objective: "custom-figure", Figure: "reconcile/p99", Better: "higher"},
 	}
-	figures, err := Figures(s)
+	figures, err := Figures(plan.Of(s))
 	if err != nil {
 		t.Fatal(err)
 	}

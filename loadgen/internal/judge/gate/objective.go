@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -130,7 +131,7 @@ func names() []string {
 
 // lacks returns what the objective requires and the scenario does not have, and a hint on how to add it. Both are empty
 // if nothing is missing.
-func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
+func (o Objective) lacks(s *plan.Plan) (hint, lack string) {
 	const noNodes = "set nodes.count"
 	needsFault := o.Requires == "fault" || o.Requires == "members"
 	switch {
@@ -147,7 +148,7 @@ func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	case s.Recorded():
 	case o.Requires == "members" && s.ControlPlane.Count(control.KindEtcd) <= 1:
 		return "set controlPlane.etcd.members: 3", "a single etcd member cannot change its leader"
-	case o.Requires == "pods" && len(s.StartsPods()) == 0:
+	case o.Requires == "pods" && len(s.StartsPods) == 0:
 		hint = "add actions: [{kind: deploy, name: web, replicas: 100}] to a phase"
 		if s.Nodes.Count == 0 {
 			hint = noNodes + ", and " + hint
@@ -160,10 +161,10 @@ func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 }
 
 // during returns the phases in which the objective can have a value.
-func (o Objective) during(s *scenario.Scenario) []string {
+func (o Objective) during(s *plan.Plan) []string {
 	switch o.Requires {
 	case "pods":
-		return s.StartsPods()
+		return s.StartsPods
 	case "nodeFailure":
 		return s.PhaseNames()[slices.IndexFunc(s.Phases, failsNodes):]
 	case "fault", "members":
@@ -172,9 +173,9 @@ func (o Objective) during(s *scenario.Scenario) []string {
 	return s.PhaseNames()
 }
 
-func withFault(s *scenario.Scenario) []string {
+func withFault(s *plan.Plan) []string {
 	var all []string
-	for _, f := range s.Faults() {
+	for _, f := range s.Faults {
 		if !f.OfNodes() && !slices.Contains(all, f.Phase) {
 			all = append(all, f.Phase)
 		}
@@ -220,7 +221,7 @@ func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string)
 
 // contradictions returns an error for each pair of gates on the same value that cannot both
 // pass.
-func contradictions(s *scenario.Scenario, all []Compiled) []error {
+func contradictions(s *plan.Plan, all []Compiled) []error {
 	var errs []error
 	for i, c := range all {
 		if c.alert != nil {
@@ -254,7 +255,7 @@ func contradictions(s *scenario.Scenario, all []Compiled) []error {
 // contradictingAlerts returns an error if one gate requires an alert to fire and another gate
 // requires the alert to stay silent in the same phases. It compares the gate c with the gates
 // before it.
-func contradictingAlerts(s *scenario.Scenario, c Compiled, before []Compiled) []error {
+func contradictingAlerts(s *plan.Plan, c Compiled, before []Compiled) []error {
 	for _, other := range before {
 		if other.alert == nil || other.Alert != c.Alert || other.alert.fires == c.alert.fires {
 			continue
@@ -280,7 +281,7 @@ func isGate(path string) bool { return strings.HasPrefix(path, "gates.") }
 
 // unattainable returns an error if the gate can never pass, because its bound on a phase duration contradicts the
 // length of the phase, or because a signal does not name the phases that the gate needs.
-func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
+func (c *Compiled) unattainable(s *plan.Plan, path string) error {
 	if s.Recorded() || !isGate(path) {
 		return nil
 	}

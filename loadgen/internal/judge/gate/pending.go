@@ -1,12 +1,12 @@
 package gate
 
 import (
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Pending returns the gates of a scenario with their bounds, before they are judged.
-func Pending(s *scenario.Scenario) ([]result.Gate, error) {
+func Pending(s *plan.Plan) ([]result.Gate, error) {
 	gates, err := Compile(s)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 // vain is the error for valid PromQL that cannot give a value.
@@ -170,7 +170,7 @@ func literal(e parser.Expr) (float64, bool) {
 // Warnings returns warnings about the PromQL of a scenario, one line each. It warns of metrics that
 // no component of the bundled control plane exposes (other targets may expose them), and of PromQL
 // that has a value only sometimes.
-func Warnings(s *scenario.Scenario) []string {
+func Warnings(s *plan.Plan) []string {
 	var all []string
 	known := map[string][]string{model.JobLabel: append(s.ControlPlane.Kinds(), "loadgen"), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
 	exposed := metricnames.ReadExposed()

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -24,7 +25,7 @@ func TestReplaysAreJudgedByTheirFidelity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gates, err := Compile(s)
+	gates, err := Compile(plan.Of(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ gates:
 	if err != nil {
 		t.Fatal(err)
 	}
-	gates, err := Compile(s)
+	gates, err := Compile(plan.Of(s))
 	if err != nil {
 		t.Fatal(err)
 	}

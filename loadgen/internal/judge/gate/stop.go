@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -45,7 +46,7 @@ type AlertSource interface {
 
 // Stops compiles the conditions in abortOn of a scenario. The error has one line for each problem, which names
 // the field.
-func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
+func Stops(s *plan.Plan) (stops []*Stop, err error) {
 	return stopsOf(s, func(i int) string { return fmt.Sprintf("abortOn[%d]", i) }, StopOptions{})
 }
 
@@ -57,7 +58,7 @@ type StopOptions struct {
 }
 
 // FlagStops compiles the conditions in the values of a flag, in the format of ParseAbort. Errors name the flag.
-func FlagStops(s *scenario.Scenario, flag string, texts []string, o StopOptions) (stops []*Stop, err error) {
+func FlagStops(s *plan.Plan, flag string, texts []string, o StopOptions) (stops []*Stop, err error) {
 	var errs []error
 	for _, text := range texts {
 		from := fmt.Sprintf("%s %q", flag, text)
@@ -68,8 +69,9 @@ func FlagStops(s *scenario.Scenario, flag string, texts []string, o StopOptions)
 		}
 		of, err := s.AbortedBy(from, a)
 		if err == nil {
-			var one []*Stop
-			one, err = stopsOf(of, func(int) string { return "" }, o)
+			aborted, one := *s, []*Stop(nil)
+			aborted.Scenario = of
+			one, err = stopsOf(&aborted, func(int) string { return "" }, o)
 			stops = append(stops, one...)
 		}
 		errs = append(errs, err)
@@ -77,7 +79,7 @@ func FlagStops(s *scenario.Scenario, flag string, texts []string, o StopOptions)
 	return stops, errors.Join(errs...)
 }
 
-func stopsOf(s *scenario.Scenario, path func(int) string, o StopOptions) (stops []*Stop, err error) {
+func stopsOf(s *plan.Plan, path func(int) string, o StopOptions) (stops []*Stop, err error) {
 	b := newBook(&o.Rules)
 	var errs []error
 	for i := range s.AbortOn {
@@ -91,7 +93,7 @@ func stopsOf(s *scenario.Scenario, path func(int) string, o StopOptions) (stops 
 	return stops, errors.Join(errs...)
 }
 
-func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, elsewhere bool) (*Stop, error) {
+func compileStop(s *plan.Plan, a *scenario.Abort, path string, b book, elsewhere bool) (*Stop, error) {
 	stop := &Stop{Abort: a, Every: s.Record.Interval.D(), over: a.Over}
 	if len(stop.over) == 0 {
 		stop.over = s.PhaseNames()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -19,7 +20,7 @@ func stopping(t *testing.T, conditions string) []*Stop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stops, err := Stops(s)
+	stops, err := Stops(plan.Of(s))
 	if err != nil {
 		t.Fatal(err)
 	}

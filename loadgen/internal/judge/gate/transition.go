@@ -9,8 +9,8 @@ import (
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // defaultQuantile is the default quantile of transition-latency.
@@ -30,7 +30,7 @@ func quantiles() map[float64]func(result.Latency) float64 {
 
 func (c Compiled) quantile() float64 { return cmp.Or(c.Quantile, defaultQuantile) }
 
-func (c Compiled) checkTransition(s *scenario.Scenario, path string) error {
+func (c Compiled) checkTransition(s *plan.Plan, path string) error {
 	known := s.TransitionNames()
 	all := strings.Join(known, ", ")
 	switch {

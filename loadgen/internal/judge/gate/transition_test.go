@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -61,7 +62,7 @@ func TestTransitionObjectives(t *testing.T) {
 		{gateCase{"objective: transition-latency, transition: pod-ready, quantile: 1, max: 40s, over: [storm]", result.NoData, 0, "30 s or more"}, 3},
 		{gateCase{"objective: transition-latency, transition: job-complete, max: 5s", result.NoData, 0, "nothing was measured"}, 0},
 	} {
-		gates, err := Compile(withTransitions(t, c.gate))
+		gates, err := Compile(plan.Of(withTransitions(t, c.gate)))
 		if err != nil {
 			t.Errorf("%s: %v", c.gate, err)
 			continue
@@ -82,12 +83,12 @@ func TestTransitionGatesRefused(t *testing.T) {
 		"objective: transition-open, transition: pod-ready, quantile: 0.5, max: 5":      "quantile: objective transition-open takes no quantile",
 		"objective: pod-startup, transition: pod-ready, max: 5s":                        "transition: objective pod-startup does not apply to transitions (leave it out)",
 	} {
-		_, err := Compile(withTransitions(t, gate))
+		_, err := Compile(plan.Of(withTransitions(t, gate)))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", gate, err, want)
 		}
 	}
-	if _, err := Compile(parse(t, "{name: g, objective: transition-latency, transition: pod-ready, max: 5s}")); err == nil || !strings.Contains(err.Error(), "the scenario has no transitions (add transitions: [{name: pod-ready}])") {
+	if _, err := Compile(plan.Of(parse(t, "{name: g, objective: transition-latency, transition: pod-ready, max: 5s}"))); err == nil || !strings.Contains(err.Error(), "the scenario has no transitions (add transitions: [{name: pod-ready}])") {
 		t.Error(err)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/stormglass/stormglass/internal/metricnames"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 // unexposed returns the metric that a selector reads, and a hint, if no component exposes that metric. Both are empty
 // if a component exposes the metric, or if a component has an older release, whose metrics are unknown.
-func unexposed(s *scenario.Scenario, e metricnames.Exposed, matchers []*labels.Matcher) (hint, metric string) {
+func unexposed(s *plan.Plan, e metricnames.Exposed, matchers []*labels.Matcher) (hint, metric string) {
 	metric = alerting.MetricOf(matchers)
 	older := func(component string) bool { return s.ControlPlane.ReleaseOf(component) != control.Newest() }
 	if metric == "" || e.Has(metric) || slices.ContainsFunc(s.ControlPlane.Components(), older) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
-	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 type client struct {
@@ -53,11 +53,11 @@ func (c *client) run(ctx context.Context) {
 // arrive performs the operations of one arrival. It returns false if the history is full.
 func (c *client) arrive(ctx context.Context) bool {
 	i := c.draw.IntN(len(c.known))
-	blind := c.draw.Float64() < scenario.HistoryBlind && c.known[i] > 0
+	blind := c.draw.Float64() < plan.HistoryBlind && c.known[i] > 0
 	switch x := c.draw.Float64(); {
-	case x < scenario.HistoryWrites:
+	case x < plan.HistoryWrites:
 		return (blind || c.read(ctx, i, check.Read)) && c.write(ctx, i)
-	case x < scenario.HistoryWrites+scenario.HistoryReads:
+	case x < plan.HistoryWrites+plan.HistoryReads:
 		return c.read(ctx, i, check.Read)
 	default:
 		return c.read(ctx, i, check.CachedRead)

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 )
 
 // Limits of a history. A load keeps its history in memory: up to about 10 MB of operations and 60 MB of watch events. A
 // history that would exceed MaxOperations or MaxEvents does not pass. New rejects a Config that exceeds one of the
 // other limits.
 const (
-	MaxOperations = scenario.MaxHistory
+	MaxOperations = plan.MaxHistory
 	MaxEvents     = 1_000_000
 	maxClients    = 100
 	maxWatchers   = 100

@@ -16,11 +16,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/replay"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/internal/load/watch"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-type maker func(*making, scenario.PlacedLoad) (load.Load, error)
+type maker func(*making, plan.Load) (load.Load, error)
 
 // makers returns the constructors of loads, by kind.
 func makers() map[string]maker {
@@ -37,8 +38,8 @@ func makers() map[string]maker {
 }
 
 // paced returns a maker that creates the pacer for the load's arrivals and passes it to f.
-func paced(f func(*making, scenario.PlacedLoad, arrival.Pacer) (load.Load, error)) maker {
-	return func(m *making, at scenario.PlacedLoad) (load.Load, error) {
+func paced(f func(*making, plan.Load, arrival.Pacer) (load.Load, error)) maker {
+	return func(m *making, at plan.Load) (load.Load, error) {
 		p, err := arrival.NewShaped(at.Arrival, float64(at.Rate), at.Shape.Pace(), m.target.Seed)
 		if err != nil {
 			return nil, fmt.Errorf("load %s: %w", at.Name, err)
@@ -48,27 +49,26 @@ func paced(f func(*making, scenario.PlacedLoad, arrival.Pacer) (load.Load, error
 }
 
 type making struct {
-	scenario *scenario.Scenario
-	target   load.Target
-	dir      string
-	made     map[string]load.Load // by name
+	plan   *plan.Plan
+	target load.Target
+	dir    string
+	made   map[string]load.Load // by name
 }
 
-// Make builds the loads of a scenario, in the order of Scenario.Loads. They send no requests yet. dir is the directory
+// Make builds the loads of a plan, in the order of Plan.Loads. They send no requests yet. dir is the directory
 // for the evidence of violations in histories. Errors begin with the load's path in the scenario file.
-func Make(s *scenario.Scenario, target load.Target, dir string) ([]load.Load, error) {
-	return MakeSome(s, target, dir, func(string) bool { return true })
+func Make(p *plan.Plan, target load.Target, dir string) ([]load.Load, error) {
+	return MakeSome(p, target, dir, func(string) bool { return true })
 }
 
 // MakeSome is like Make, but builds a load only if the function `some` returns true for its kind. The entries of the
 // other loads are nil.
-func MakeSome(s *scenario.Scenario, target load.Target, dir string, some func(kind string) bool) ([]load.Load, error) {
-	m := &making{scenario: s, target: target, dir: dir, made: map[string]load.Load{}}
-	places := s.Loads()
-	all := make([]load.Load, len(places))
+func MakeSome(p *plan.Plan, target load.Target, dir string, some func(kind string) bool) ([]load.Load, error) {
+	m := &making{plan: p, target: target, dir: dir, made: map[string]load.Load{}}
+	all := make([]load.Load, len(p.Loads))
 	// First build the loads that refer to no other load, then those that do. Their order in the file does not matter.
 	for _, naming := range []bool{false, true} {
-		for i, at := range places {
+		for i, at := range p.Loads {
 			if (at.Watches != "") != naming || !some(at.Kind) {
 				continue
 			}
@@ -82,7 +82,7 @@ func MakeSome(s *scenario.Scenario, target load.Target, dir string, some func(ki
 	return all, nil
 }
 
-func newRequests(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
+func newRequests(m *making, at plan.Load, pacer arrival.Pacer) (load.Load, error) {
 	op, err := object.NewOperation(m.target, *at.Load)
 	if err != nil {
 		return nil, err
@@ -90,15 +90,15 @@ func newRequests(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.L
 	return request.New(m.target, *at.Load, op, pacer)
 }
 
-func newObjects(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
-	all, err := m.scenario.Expand(scenario.PlacedBatch{Batch: at.Batch(), Name: at.Name, Path: at.Path})
+func newObjects(m *making, at plan.Load, pacer arrival.Pacer) (load.Load, error) {
+	all, err := m.plan.Expand(scenario.PlacedBatch{Batch: at.Batch(), Name: at.Name, Path: at.Path})
 	if err != nil {
 		return nil, err
 	}
 	return batch.New(m.target, *at.Load, all, pacer)
 }
 
-func newWatches(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
+func newWatches(m *making, at plan.Load, pacer arrival.Pacer) (load.Load, error) {
 	objects, err := object.NewSet(m.target, *at.Load)
 	if err != nil {
 		return nil, err
@@ -106,11 +106,11 @@ func newWatches(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Lo
 	return watch.New(m.target, *at.Load, pacer, objects)
 }
 
-func newCustom(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
+func newCustom(m *making, at plan.Load, pacer arrival.Pacer) (load.Load, error) {
 	return request.NewCalls(m.target, *at.Load, m.target.Callers[at.Name], pacer)
 }
 
-func newReplay(m *making, at scenario.PlacedLoad) (load.Load, error) {
+func newReplay(m *making, at plan.Load) (load.Load, error) {
 	return replay.New(m.target, *at.Load)
 }
 
@@ -121,7 +121,7 @@ type streams struct {
 	namespace string
 }
 
-func newStreams(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
+func newStreams(m *making, at plan.Load, pacer arrival.Pacer) (load.Load, error) {
 	caller := podstream.New(m.target, *at.Load)
 	calls, err := request.NewCalls(m.target, *at.Load, caller, pacer)
 	return &streams{calls, caller, m.target.Namespace}, err
@@ -136,10 +136,10 @@ func (p *streams) Run(ctx context.Context) error {
 	return p.Calls.Run(ctx)
 }
 
-func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {
+func newHistory(m *making, at plan.Load) (load.Load, error) {
 	return history.New(m.target, history.Config{
 		Name: at.Name, Clients: at.Clients, Registers: at.Objects, Rate: float64(at.Rate), Watchers: at.Watchers,
-		Length: m.scenario.FixedLength(at), Dir: m.dir,
+		Length: at.Fixed, Dir: m.dir,
 	})
 }
 
@@ -153,7 +153,7 @@ type changes struct {
 	watches *watch.Watches
 }
 
-func newChanges(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
+func newChanges(m *making, at plan.Load, pacer arrival.Pacer) (load.Load, error) {
 	watches, _ := m.made[at.Watches].(*watch.Watches)
 	writes, err := watch.NewChanges(m.target, *at.Load, watches)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -15,7 +16,7 @@ func Divides(kind string) bool {
 }
 
 // shared returns the load with its numeric limits divided by the number of workers. A positive limit stays at least 1.
-func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
+func shared(at plan.Load, s load.Share) plan.Load {
 	if s.Whole() {
 		return at
 	}
@@ -23,7 +24,7 @@ func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	for _, n := range []*int{&l.MaxInFlight, &l.Connections} {
 		*n = max(s.Part(*n), min(*n, 1))
 	}
-	at.Load = &l
+	at.PlacedLoad.Load = &l
 	return at
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -26,7 +27,7 @@ func gates(t *testing.T, a *archive.Archive, scrapes result.Scrapes, phase resul
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := gate.Compile(s)
+	compiled, err := gate.Compile(plan.Of(s))
 	if err != nil {
 		t.Fatal(err)
 	}

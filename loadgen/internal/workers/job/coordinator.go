@@ -18,6 +18,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
+	"github.com/stormglass/stormglass/loadgen/internal/plan"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -178,7 +179,7 @@ func (c Coordinator) args() []string {
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
 	if c.Workers == 0 {
-		for _, peak := range c.Scenario.Peaks() {
+		for _, peak := range plan.Of(c.Scenario).Peaks {
 			watches = max(watches, peak.Watches)
 		}
 	}

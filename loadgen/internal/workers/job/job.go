@@ -138,7 +138,7 @@ func (m Manifests) Check() error {
 
 // Objects returns the objects in the order in which to create them.
 func (m Manifests) Objects() ([]runtime.Object, error) {
-	p := plan{Options: m.Options, name: account, namespace: m.Namespace, count: m.Count, coordinator: m.Coordinator, makes: m.Namespace == ""}
+	p := setup{Options: m.Options, name: account, namespace: m.Namespace, count: m.Count, coordinator: m.Coordinator, makes: m.Namespace == ""}
 	if p.makes {
 		p.namespace = account
 	}
@@ -154,8 +154,8 @@ func (m Manifests) YAML() ([]byte, error) {
 	return manifest.YAML(objects)
 }
 
-// plan describes the objects to create for workers, either for one run or for Manifests.
-type plan struct {
+// setup describes the objects to create for workers, either for one run or for Manifests.
+type setup struct {
 	Options
 	name, namespace string // name of the Job and its Secret, and their namespace
 	makes           bool   // whether the namespace is created and removed with the run
@@ -164,7 +164,7 @@ type plan struct {
 	run             string // id of the run; empty if the objects are for any run
 }
 
-func (p plan) meta(namespace, name string) metav1.ObjectMeta {
+func (p setup) meta(namespace, name string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{cluster.ManagedByLabel: "stormglass"}}
 	if p.run != "" {
 		maps.Copy(m.Labels, cluster.Labels(p.run))
@@ -172,7 +172,7 @@ func (p plan) meta(namespace, name string) metav1.ObjectMeta {
 	return m
 }
 
-func (p plan) objects() (all []runtime.Object, err error) {
+func (p setup) objects() (all []runtime.Object, err error) {
 	job, err := p.job()
 	if err != nil {
 		return nil, err
@@ -188,14 +188,14 @@ func (p plan) objects() (all []runtime.Object, err error) {
 
 // account returns the name of the workers' ServiceAccount. If other runs may use the namespace, because it existed
 // before, the name contains the run's id.
-func (p plan) account() string {
+func (p setup) account() string {
 	if p.makes {
 		return account
 	}
 	return p.name
 }
 
-func (p plan) job() (*batchv1.Job, error) {
+func (p setup) job() (*batchv1.Job, error) {
 	resources, err := p.resources()
 	if err != nil {
 		return nil, err
@@ -245,14 +245,14 @@ func (p plan) job() (*batchv1.Job, error) {
 const jobLabel = batchv1.JobNameLabel
 
 // secret returns the Secret with the run's credentials. The Job is its owner, so the Secret is deleted with the Job.
-func (p plan) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
+func (p setup) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
 	m := p.meta(p.namespace, p.name)
 	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID}}
 	return &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"ca.pem": []byte(ca), "token": []byte(token)}}
 }
 
 // String describes the objects for the user.
-func (p plan) String() string {
+func (p setup) String() string {
 	text := fmt.Sprintf("a Job of %d pods of image %s, in namespace %s", p.count, p.Image, p.namespace)
 	if p.makes {
 		text += ", which is created for the run and removed after it"

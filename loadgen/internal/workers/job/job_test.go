@@ -88,7 +88,7 @@ type watched struct {
 
 func newWatched() *watched {
 	w := &watched{runJob: &runJob{
-		plan:       plan{Options: Options{Image: "loadgen:v1"}, name: "stormglass-workers-r1", namespace: "load", coordinator: "10.0.0.5:7443"},
+		setup:      setup{Options: Options{Image: "loadgen:v1"}, name: "stormglass-workers-r1", namespace: "load", coordinator: "10.0.0.5:7443"},
 		Invitation: workers.Invitation{}, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
 	}}
 	w.Tell = func(format string, args ...any) { w.told = append(w.told, fmt.Sprintf(format, args...)) }

@@ -35,7 +35,7 @@ func TestNeedsAreWhatIsAsked(t *testing.T) {
 			)
 			client.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.36.0"}
 			c := &runJob{
-				plan:       plan{Options: Options{Image: "loadgen:v1", Namespace: namespace}, name: account + "-id", namespace: in, makes: namespace == "", count: 1, coordinator: "10.0.0.2:7443", run: "id"},
+				setup:      setup{Options: Options{Image: "loadgen:v1", Namespace: namespace}, name: account + "-id", namespace: in, makes: namespace == "", count: 1, coordinator: "10.0.0.2:7443", run: "id"},
 				Invitation: workers.Invitation{Run: "id", Count: 1, Tell: func(string, ...any) {}},
 				client:     client, where: "fake", ended: func(int, error) {}, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
 			}

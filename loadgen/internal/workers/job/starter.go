@@ -42,7 +42,7 @@ var oldest = version.MustParseGeneric("1.24")
 
 // runJob manages the Job of one run, and the objects that it created for the Job.
 type runJob struct {
-	plan
+	setup
 	workers.Invitation
 	config *rest.Config
 	client kubernetes.Interface
@@ -70,7 +70,7 @@ func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(ind
 		return workers.Started{}, fmt.Errorf("create a client for cluster %s: %w", where, err)
 	}
 	c := &runJob{
-		plan: s.plan(i.Count, i.Run, i.Address), Invitation: i, config: config, client: client, where: where, ended: ended, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
+		setup: s.setup(i.Count, i.Run, i.Address), Invitation: i, config: config, client: client, where: where, ended: ended, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	err = c.make(ctx)
@@ -87,10 +87,10 @@ func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(ind
 }
 
 // Describe names the Job's pods, their image and their namespace.
-func (s Starter) Describe(count int, run string) string { return s.plan(count, run, "").String() }
+func (s Starter) Describe(count int, run string) string { return s.setup(count, run, "").String() }
 
-func (s Starter) plan(count int, run, coordinator string) plan {
-	p := plan{Options: s.Options, name: account + "-" + run, namespace: s.Namespace, count: count, coordinator: coordinator, run: run}
+func (s Starter) setup(count int, run, coordinator string) setup {
+	p := setup{Options: s.Options, name: account + "-" + run, namespace: s.Namespace, count: count, coordinator: coordinator, run: run}
 	if p.namespace == "" {
 		p.namespace, p.makes = "stormglass-"+run+"-workers", true
 	}

@@ -1,4 +1,4 @@
-package scenario
+package plan
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // room describes all nodes of one pool: their number, and the pods, devices, CPU and memory of each node.
@@ -19,8 +21,8 @@ type room struct {
 
 // rooms returns the rooms of the live nodes that accept pods of a workload kind.
 func (c *forecast) rooms(kind string) (all []room) {
-	n := c.v.s.Nodes
-	for _, p := range n.poolsFor(kind) {
+	n := c.Nodes
+	for _, p := range n.PoolsFor(kind) {
 		count := math.Ceil(float64(c.live()) * float64(p.Count) / float64(max(n.Count, 1)))
 		all = append(all, room{int64(count), int64(p.Pods), int64(p.Devices), milli(p.CPU), milli(p.Memory)})
 	}
@@ -28,7 +30,7 @@ func (c *forecast) rooms(kind string) (all []room) {
 }
 
 func milli(text string) int64 {
-	q, err := ParseQuantity(text)
+	q, err := scenario.ParseQuantity(text)
 	if err != nil {
 		return 0
 	}
@@ -49,7 +51,7 @@ func (d *placed) fit(rooms []room) int64 {
 		if d.Devices > 0 {
 			n = min(n, r.devices/int64(d.Devices))
 		}
-		if d.AntiAffinity == "required" || d.WorkloadKind() == DaemonSet {
+		if d.AntiAffinity == "required" || d.WorkloadKind() == scenario.DaemonSet {
 			n = min(n, 1)
 		}
 		fit += r.count * n
@@ -74,9 +76,9 @@ func nodesIn(rooms []room) (n int) {
 // and one for a Job, whose pods may run one after another.
 func (c *forecast) least(d *placed, rooms []room) int {
 	switch d.WorkloadKind() {
-	case DaemonSet:
+	case scenario.DaemonSet:
 		return min(c.live(), nodesIn(rooms))
-	case Job, CronJob:
+	case scenario.Job, scenario.CronJob:
 		return min(1, d.Replicas)
 	}
 	return d.Replicas
@@ -85,7 +87,7 @@ func (c *forecast) least(d *placed, rooms []room) int {
 // demands returns the demand for each resource, summed over all workloads. If `more` is not nil, it adds one more pod
 // of that workload. It leaves out nodes with taints, and the pods of DaemonSets on them.
 func (c *forecast) demands(more *placed) []demand {
-	rooms := c.rooms(Deployment)
+	rooms := c.rooms(scenario.Deployment)
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
 	add := func(d *placed, n float64) {
 		devices.asked += n * float64(d.Devices)
@@ -118,7 +120,7 @@ func (c *forecast) capacity() {
 	}
 	for _, of := range c.demands(nil) {
 		if of.asked > of.has {
-			c.v.fail(last.path, "use fewer pods, more nodes or larger nodes",
+			c.report(last.path, "use fewer pods, more nodes or larger nodes",
 				"the pods of all workloads need %s %s, but the nodes have only %s", plain(of.asked), of.what, plain(of.has))
 			return
 		}
@@ -132,28 +134,28 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	}
 	nodes := min(c.live(), nodesIn(rooms))
 	if nodes == 0 {
-		c.v.fail(d.path, "add a pool without taints", "the taints of all nodes keep off the %d pods of %q", pods, d.Name)
+		c.report(d.path, "add a pool without taints", "the taints of all nodes keep off the %d pods of %q", pods, d.Name)
 		return true
 	}
-	var largestCPU, largestMemory int64
+	var largestCPU, largestMemory, largestDevices int64
 	each := room{cpu: math.MaxInt64, memory: math.MaxInt64} // count, and the least CPU and memory of any node
 	for _, r := range rooms {
-		largestCPU, largestMemory = max(largestCPU, r.cpu), max(largestMemory, r.memory)
+		largestCPU, largestMemory, largestDevices = max(largestCPU, r.cpu), max(largestMemory, r.memory), max(largestDevices, r.devices)
 		each.count, each.cpu, each.memory = each.count+r.count, min(each.cpu, r.cpu), min(each.memory, r.memory)
 	}
 	share := (int64(pods) + each.count - 1) / max(each.count, 1) // pods for each node
 	switch {
-	case d.Devices > c.v.s.Nodes.mostDevices(d.WorkloadKind()): // validator.devices reports it
+	case int64(d.Devices) > largestDevices: // the scenario reports it
 	case milli(d.CPU) > largestCPU:
 		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*milli(d.CPU), resource.DecimalSI))
 	case milli(d.Memory) > largestMemory:
 		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
 	case d.AntiAffinity == "required" && d.path != d.made+".replicas":
-		c.v.fail(d.path, fmt.Sprintf("use at most %d, or antiAffinity: preferred", fit), "antiAffinity: required allows only one pod on each node, but there are %d pods for %d nodes", pods, nodes)
+		c.report(d.path, fmt.Sprintf("use at most %d, or antiAffinity: preferred", fit), "antiAffinity: required allows only one pod on each node, but there are %d pods for %d nodes", pods, nodes)
 	case d.AntiAffinity == "required":
-		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required allows only one pod on each node, but there are %d pods for %d nodes", pods, nodes)
+		c.report(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required allows only one pod on each node, but there are %d pods for %d nodes", pods, nodes)
 	default:
-		c.v.fail(d.path, fmt.Sprintf("use at most %d pods, more nodes or larger nodes", fit), "%d pods of %q do not fit on %d nodes", pods, d.Name, nodes)
+		c.report(d.path, fmt.Sprintf("use at most %d pods, more nodes or larger nodes", fit), "%d pods of %q do not fit on %d nodes", pods, d.Name, nodes)
 	}
 	return true
 }
@@ -165,13 +167,13 @@ func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, s
 	if most.Sign() > 0 {
 		hint = fmt.Sprintf("use at most %s so that all pods fit, or increase nodes.%s", most, field)
 	}
-	if doc := c.v.s.doc; doc != nil && !doc.Written(at) {
-		if at = "nodes." + field; len(c.v.s.Nodes.Pools) > 0 {
+	if !c.Written(at) {
+		if at = "nodes." + field; len(c.Nodes.Pools) > 0 {
 			at = "nodes.pools"
 		}
 		hint = fmt.Sprintf("use at least %s so that all pods fit", least)
 	}
-	c.v.fail(at, hint, "no node has room for a pod of %s", size)
+	c.report(at, hint, "no node has room for a pod of %s", size)
 }
 
 // updates reports an error for a rollingUpdate that never ends, because it may remove a pod only after a new pod is
@@ -179,7 +181,7 @@ func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, s
 func (c *forecast) updates() {
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
 		d := c.alive[name]
-		if d.update == nil || d.Replicas == 0 || c.down > 0 || d.update.takesAway(d.Replicas) {
+		if d.update == nil || d.Replicas == 0 || c.down > 0 || takesAway(d.update, d.Replicas) {
 			continue
 		}
 		fit := d.fit(c.rooms(d.WorkloadKind()))
@@ -191,7 +193,7 @@ func (c *forecast) updates() {
 		if d.AntiAffinity == "required" && !full {
 			why = "antiAffinity: required allows only one pod on each node"
 		}
-		c.v.fail(d.updated+".maxUnavailable", "write maxUnavailable: 1, or use fewer pods or more nodes",
+		c.report(d.updated+".maxUnavailable", "write maxUnavailable: 1, or use fewer pods or more nodes",
 			"the rollingUpdate of %q never ends: maxUnavailable %s lets none of the %d pods be removed first, and %s", name, d.update.MaxUnavailable, d.Replicas, why)
 		return
 	}
@@ -200,7 +202,7 @@ func (c *forecast) updates() {
 // takesAway reports whether a rollingUpdate may remove a pod before a new pod is Ready. The Deployment controller
 // rounds percentages of maxSurge up and percentages of maxUnavailable down, and allows one unavailable pod if both are
 // zero (ResolveFenceposts of Kubernetes' deployment util).
-func (a *Action) takesAway(replicas int) bool {
+func takesAway(a *scenario.Action, replicas int) bool {
 	return shareOf(replicas, a.MaxUnavailable, math.Floor) > 0 || shareOf(replicas, a.MaxSurge, math.Ceil) == 0
 }
 

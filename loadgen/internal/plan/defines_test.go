@@ -1,6 +1,10 @@
-package scenario
+package plan
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
 
 func TestScenarioMayDefineAResource(t *testing.T) {
 	const action = `
@@ -23,12 +27,12 @@ phases:
 		"an unknown word":                    {"\nphases: [{name: p, for: 1s, before: [{run: [kubectl, apply]}]}]", "deployment.apps", false},
 		"nothing":                            {"\nphases: [{name: p, for: 1s}]", "things.example.com", false},
 	} {
-		s, err := Parse("mine", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: mine"+c.text), nil)
+		s, err := scenario.Parse("mine", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: mine"+c.text), nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := s.MayDefine(c.resource); got != c.want {
+		if got := Of(s).MayDefine(c.resource); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -1,19 +1,21 @@
-package scenario
+package plan
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-func peakOf(t *testing.T, load string) PhasePeak {
+func peakOf(t *testing.T, load string) Peak {
 	t.Helper()
-	s, err := Parse("x.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: x\nphases: [{name: a, for: 5m, load: ["+load+"]}]\n"), nil)
+	s, err := scenario.Parse("x.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: x\nphases: [{name: a, for: 5m, load: ["+load+"]}]\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Peak()
+	return Of(s).Highest
 }
 
 func TestPeakOfALoad(t *testing.T) {
@@ -49,18 +51,18 @@ func TestPeakOfAReplay(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Read(file, nil)
+		s, err := scenario.Read(file, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Peak().Most(); got != want {
+		if got := Of(s).Highest.Most(); got != want {
 			t.Errorf("at speed %s: %v/s, want %v", speed, got, want)
 		}
 	}
 }
 
 func TestRateOverTheMostIsRefused(t *testing.T) {
-	s, err := Parse("mine.yaml", []byte(`apiVersion: stormglass/v1alpha1
+	s, err := scenario.Parse("mine.yaml", []byte(`apiVersion: stormglass/v1alpha1
 kind: Scenario
 name: x
 background: [{kind: requests, name: calm, verb: get, rate: 5/s}]
@@ -71,10 +73,10 @@ phases:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.CheckRate(405); err != nil {
+	if err := Of(s).CheckRate(405); err != nil {
 		t.Error(err)
 	}
-	err = s.CheckRate(404)
+	err = Of(s).CheckRate(404)
 	want := "mine.yaml:7: phases.b.load[0]: the loads of phase b send up to 405 requests/s (storm 400/s, calm 5/s), but --max-rate is 404/s (lower the rates with --set, or raise --max-rate)"
 	if err == nil || strings.ReplaceAll(err.Error(), "load.storm", "load[0]") != want {
 		t.Errorf("%v\nwant %s", err, want)
@@ -83,7 +85,7 @@ phases:
 
 // The preview of a load agrees with its definition.
 func TestSharesOfALoad(t *testing.T) {
-	s, err := Parse("x.yaml", []byte(`apiVersion: stormglass/v1alpha1
+	s, err := scenario.Parse("x.yaml", []byte(`apiVersion: stormglass/v1alpha1
 kind: Scenario
 name: x
 phases:
@@ -106,8 +108,9 @@ phases:
 	}
 	totals := map[string]int64{"mixed": 400, "w": 20, "changes": 30, "objects": 7}
 	certainties := map[string]Certainty{"mixed": About, "changes": About} // all watches are open after 2s
-	for _, l := range s.Loads() {
-		got := s.Shares(l)
+	p := Of(s)
+	for _, l := range p.Loads {
+		got := p.Shares(l)
 		if len(got) != len(want[l.Name]) {
 			t.Errorf("%s: %+v, want %+v", l.Name, got, want[l.Name])
 			continue
@@ -117,7 +120,7 @@ phases:
 				t.Errorf("%s: %+v, want %+v", l.Name, share, want[l.Name][i])
 			}
 		}
-		if n, how := s.Arrivals(l); how != certainties[l.Name] || n != totals[l.Name] {
+		if n, how := p.Arrivals(l); how != certainties[l.Name] || n != totals[l.Name] {
 			t.Errorf("%s: %s %d arrivals, want %s %d", l.Name, how, n, certainties[l.Name], totals[l.Name])
 		}
 	}

@@ -1,4 +1,4 @@
-package scenario
+package plan
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Certainty says how a number that is computed before a run relates to the number in the run.
@@ -43,62 +44,48 @@ func (c Certainty) Or(other Certainty) Certainty {
 const Moment = 500 * time.Millisecond
 
 // Ending returns the certainty of a number that depends on the length of the given phases.
-func Ending(phases ...Phase) Certainty {
-	if slices.ContainsFunc(phases, func(p Phase) bool { return !p.Until.IsZero() }) {
+func Ending(phases ...scenario.Phase) Certainty {
+	if slices.ContainsFunc(phases, func(p scenario.Phase) bool { return !p.Until.IsZero() }) {
 		return AtMost
 	}
 	return About
 }
 
 // LongestOf returns the maximum total duration of the phases.
-func LongestOf(phases ...Phase) (all time.Duration) {
+func LongestOf(phases ...scenario.Phase) (all time.Duration) {
 	for _, p := range phases {
 		all += max(p.For, p.Within).D()
 	}
 	return all
 }
 
-// PhasesOf returns the phases in which a load runs. Watches with Hold run until the end of the run.
-func (s *Scenario) PhasesOf(l PlacedLoad) []Phase {
-	i := slices.Index(s.PhaseNames(), l.Phase)
-	switch {
-	case i < 0:
-		return s.Phases
-	case l.OpensWatches() && l.Hold:
-		return s.Phases[i:]
-	}
-	return s.Phases[i : i+1]
-}
-
 // Arrivals returns the number of requests that a load sends, or of watches that it opens, computed with the pacer and
 // seed of the run. The number is unknown for a replay: see package replay.
-func (s *Scenario) Arrivals(l PlacedLoad) (int64, Certainty) {
-	phases := s.PhasesOf(l)
-	length, how, most, end := LongestOf(phases...), Ending(phases...), int64(math.MaxInt64), ""
+func (p *Plan) Arrivals(l Load) (int64, Certainty) {
+	length, how, most, end := LongestOf(l.Phases...), Ending(l.Phases...), int64(math.MaxInt64), ""
 	switch {
-	case l.kind().recorded:
+	case l.Kind == "replay":
 		return 0, Unknown
-	case l.kind().unpaced:
+	case l.Kind == "history":
 		return int64(float64(l.Rate) * length.Seconds()), how
 	case l.OpensWatches():
 		most, end = int64(l.Count), "watchesOpen"
 	case l.Kind == "objects":
-		all, err := s.Expand(PlacedBatch{Batch: l.Batch(), Name: l.Name, Path: l.Path})
-		if err != nil {
+		if l.expanded == nil {
 			return 0, Unknown
 		}
-		most, end = int64(all.Len()), "objectsMade"
+		most, end = int64(l.expanded.Len()), "objectsMade"
 	case l.Shape.Kind == "replay":
 		if most = int64(len(l.Shape.Times)); most == 0 { // the replay's file was not read
 			return 0, Unknown
 		}
 	}
-	p, err := arrival.NewShaped(l.Arrival, float64(l.Rate), l.Shape.Pace(), s.Seed)
+	pacer, err := arrival.NewShaped(l.Arrival, float64(l.Rate), l.Shape.Pace(), p.Seed)
 	if err != nil {
 		return 0, Unknown
 	}
-	n := p.Due(length - 1) // arrivals due at the very end are too late to be sent
-	if n >= most && (end != "" && phases[0].Until.Is(end) || how == About && p.Due(length-Moment) >= most) {
+	n := pacer.Due(length - 1) // arrivals due at the very end are too late to be sent
+	if n >= most && (end != "" && l.Phases[0].Until.Is(end) || how == About && pacer.Due(length-Moment) >= most) {
 		how = Exact
 	}
 	return min(n, most), how
@@ -113,7 +100,7 @@ type Share struct {
 }
 
 // Shares returns the load's requests by verb and resource. For a replay it returns nothing: see package replay.
-func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
+func (p *Plan) Shares(l Load) (all []Share) {
 	add := func(o Share) {
 		i := slices.IndexFunc(all, func(x Share) bool { return x.Verb == o.Verb && x.Resource == o.Resource })
 		if i < 0 {
@@ -126,29 +113,28 @@ func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
 		x.Part += o.Part
 	}
 	switch {
-	case l.kind().recorded:
+	case l.Kind == "replay":
 	case l.Kind == "history":
 		own := l.Operations()[0].Resource
 		return []Share{{Verb: "update", Resource: own, Part: HistoryWrites}, {Verb: "get", Resource: own, Part: 1 - HistoryWrites*HistoryBlind}}
 	case l.Kind == "changes":
 		of := Share{Verb: "patch", Resource: "the watched resource", Part: 1}
-		for _, w := range s.Loads() {
+		for _, w := range p.Loads {
 			if w.Name == l.Watches {
 				of.Resource, of.Sent, of.Answered = w.Resource, w.size(), w.size()
 			}
 		}
 		return []Share{of}
 	case l.Kind == "streams":
-		return []Share{{Verb: "connect", Resource: withSub("pods", l.PodSubresource()), Part: 1}}
+		return []Share{{Verb: "connect", Resource: "pods/" + l.PodSubresource(), Part: 1}}
 	case l.Kind == "custom":
 		return []Share{{Verb: "call", Resource: "the program's own", Part: 1}}
 	case l.Kind == "objects":
-		expanded, err := s.Expand(PlacedBatch{Batch: l.Batch(), Name: l.Name, Path: l.Path})
-		if err != nil {
+		if l.expanded == nil {
 			return nil
 		}
-		for _, k := range expanded.Kinds() {
-			add(Share{Verb: "create", Resource: builtin.ResourceOf(k.APIVersion, k.Kind), Part: float64(k.Count) / float64(max(expanded.Len(), 1))})
+		for _, k := range l.expanded.Kinds() {
+			add(Share{Verb: "create", Resource: builtin.ResourceOf(k.APIVersion, k.Kind), Part: float64(k.Count) / float64(max(l.expanded.Len(), 1))})
 		}
 	case l.OpensWatches():
 		for _, o := range l.Operations() {
@@ -176,7 +162,7 @@ func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
 }
 
 // answer estimates the size of a response in bytes. It counts only objects that the load creates.
-func (l *Load) answer(o Operation, verb string) float64 {
+func (l Load) answer(o scenario.Operation, verb string) float64 {
 	switch {
 	case strings.HasPrefix(o.Resource, "/"), verb == "delete":
 		return 0
@@ -190,20 +176,9 @@ func (l *Load) answer(o Operation, verb string) float64 {
 	return l.size()
 }
 
-func withSub(resource, sub string) string {
-	if sub == "" {
-		return resource
-	}
-	return resource + "/" + sub
-}
-
-// Kept returns the total payload, in bytes, of all objects that loads create before they start.
-func (s *Scenario) Kept() (sum float64) {
-	for _, l := range s.Loads() {
-		sum += l.kept()
-	}
-	return sum
-}
+// MaxHistory is the maximum number of operations in a history. One arrival can cause two operations: a read, and a
+// write that depends on this read.
+const MaxHistory = 100_000
 
 // Probabilities for the operations of a history load. An arrival is a write with probability HistoryWrites, a
 // consistent read with probability HistoryReads, otherwise a read that a cache may answer. A write first reads the
@@ -214,26 +189,32 @@ const (
 	HistoryBlind  = 0.25 // fraction of writes that use the version that the client last knew, so that writers conflict
 )
 
-// Of returns how many of n matching objects the selection selects.
-func (s Selection) Of(n int) int {
-	if s.Share == nil || n == 0 {
-		return n
-	}
-	return max(1, int(float64(n)*s.Share.Value+0.5))
-}
-
 // LastRound is the minimum time between the start of a repeated action's last round and the end of the phase. The run
 // does not start a round later than that.
 const LastRound = 100 * time.Millisecond
 
-// KindOf returns the kind of a resource that is built into Kubernetes or defined by the run. For other resources it
-// returns the resource's name.
-func (s *Scenario) KindOf(resource string) string {
-	if of, ok := builtin.Resources()[resource]; ok {
-		return of.Kind
+// kept returns the total payload, in bytes, of the objects that a load creates before it starts.
+func (l Load) kept() float64 {
+	if l.Kind == "history" { // its objects are small
+		return 0
 	}
-	if c, ok := s.CustomResource(resource); ok {
-		return c.Kind
+	made := map[string]bool{}
+	for _, o := range l.Operations() {
+		if l.OwnObjects(o) {
+			made[o.Resource] = true
+		}
 	}
-	return resource
+	return float64(len(made)) * float64(l.Objects) * l.size()
+}
+
+// size returns the mean payload of the load's objects, in bytes.
+func (l Load) size() float64 {
+	var size, weights float64
+	for _, s := range l.Sizes {
+		size, weights = size+float64(s.Size)*s.Weight, weights+s.Weight
+	}
+	if len(l.Sizes) == 0 {
+		return float64(l.Size)
+	}
+	return size / max(weights, 1e-9)
 }
