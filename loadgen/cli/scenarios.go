@@ -84,20 +84,20 @@ type listedMemory struct {
 
 // listScenarios returns the built-in scenarios, ordered by purpose and name.
 func listScenarios() (all []listedScenario, err error) {
-	for _, p := range scenario.Purposes() {
-		for _, name := range p.Names {
+	for _, p := range byPurpose() {
+		for _, name := range p.names {
 			s, err := scenario.Read(name, nil)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, listed(p.Title, name, s))
+			all = append(all, listed(p.title, name, s))
 		}
 	}
 	return all, nil
 }
 
 func listed(purpose, name string, s *scenario.Scenario) listedScenario {
-	l := listedScenario{Name: name, Purpose: purpose, Description: strings.TrimSpace(s.Description), Nodes: s.Nodes.Count, Components: map[string]int{}}
+	l := listedScenario{Name: name, Purpose: purpose, Description: strings.TrimSpace(s.Description), Nodes: s.Nodes.Count, Components: map[string]int{}, Memory: recordedMemory(name)}
 	for _, p := range s.Phases {
 		l.Seconds += (p.For.D() + p.Within.D()).Seconds()
 		l.ByCondition = l.ByCondition || p.Within > 0
@@ -107,9 +107,6 @@ func listed(purpose, name string, s *scenario.Scenario) listedScenario {
 	}
 	for _, kind := range s.ControlPlane.Kinds() {
 		l.Components[kind] = s.ControlPlane.Count(kind)
-	}
-	if m, recorded := scenario.RecordedMemory(name); recorded {
-		l.Memory = &listedMemory{int64(m.Plane), int64(m.Loadgen)}
 	}
 	return l
 }
@@ -137,7 +134,7 @@ func (l listedScenario) facts() string {
 		}
 	}
 	if m := l.Memory; m != nil {
-		facts = append(facts, scenario.Memory{Plane: scenario.Bytes(m.PlaneBytes), Loadgen: scenario.Bytes(m.LoadgenBytes)}.String()+" of memory")
+		facts = append(facts, decimal(m.PlaneBytes+m.LoadgenBytes)+" of memory")
 	}
 	return strings.Join(facts, ", ")
 }

@@ -28,13 +28,13 @@ var creatable = []struct {
 	{resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
 	{resource: "priorityclasses.scheduling.k8s.io"},
 	{resource: "storageversionmigrations.storagemigration.k8s.io"},
-	{resource: DefinitionResource},
+	{resource: definitionResource},
 	{resource: "resourcequotas", namespaced: true},
 	{resource: "limitranges", namespaced: true},
 }
 
-// DefinitionResource is the resource of custom resource definitions.
-const DefinitionResource = "customresourcedefinitions.apiextensions.k8s.io"
+// definitionResource is the resource of custom resource definitions.
+const definitionResource = "customresourcedefinitions.apiextensions.k8s.io"
 
 // Creatable is a kind of object that actions can create.
 type Creatable struct {
@@ -45,7 +45,7 @@ type Creatable struct {
 }
 
 // Defines reports whether the kind is CustomResourceDefinition.
-func (c Creatable) Defines() bool { return c.Resource.GroupResource().String() == DefinitionResource }
+func (c Creatable) Defines() bool { return c.Resource.GroupResource().String() == definitionResource }
 
 // Creatables returns the kinds of objects that actions can create, in the order in which the run removes the objects.
 func Creatables() []Creatable {

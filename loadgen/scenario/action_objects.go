@@ -35,8 +35,8 @@ var PatchTypes = map[string]string{
 	"strategic": "application/strategic-merge-patch+json", "apply": "application/apply-patch+yaml",
 }
 
-// PropagationPolicies lists the deletion propagation policies that an action may set.
-var PropagationPolicies = []string{"Background", "Foreground", "Orphan"}
+// propagationPolicies lists the deletion propagation policies that an action may set.
+var propagationPolicies = []string{"Background", "Foreground", "Orphan"}
 
 // OnObjects reports whether the action has a target or templates, and so works on objects of any resource.
 func (a *Action) OnObjects() bool {
@@ -78,13 +78,13 @@ func (v *validator) objectAction(path string, a *Action) {
 	case "patch":
 		v.patch(path, a)
 	case "scale":
-		v.between(path+".replicas", float64(a.Replicas), 0, MaxPods)
+		v.between(path+".replicas", float64(a.Replicas), 0, maxPods)
 		if a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas") {
 			v.fail(path+".replicas", "write replicas: 100, or replicas: 0 to remove all pods", "the number of replicas is missing")
 		}
 	case "delete":
 		if a.Propagation != "" {
-			v.oneOf(path+".propagation", a.Propagation, PropagationPolicies...)
+			v.oneOf(path+".propagation", a.Propagation, propagationPolicies...)
 		}
 		if a.Collection && (len(a.Target.Names) > 0 || a.Target.Share != nil) {
 			v.fail(path+".collection", "select by labels, or leave out collection", "collection deletes all objects, so it cannot be combined with names or share")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // Autoscale configures a HorizontalPodAutoscaler.
@@ -14,21 +16,21 @@ type Autoscale struct {
 	Utilization int `yaml:"utilization,omitempty" zero:"80"`
 }
 
-// AutoscalerTolerance is the fraction by which CPU usage may differ from the target before an autoscaler acts
+// autoscalerTolerance is the fraction by which CPU usage may differ from the target before an autoscaler acts
 // (--horizontal-pod-autoscaler-tolerance).
-const AutoscalerTolerance = 0.1
+const autoscalerTolerance = 0.1
 
 // Needed returns the number of pods that meets the autoscaler's target, but at least Min and at most Max. demand is the
 // total CPU usage of the pods, and request is the CPU request of each pod.
 func (a Autoscale) Needed(demand, request string) int {
-	n := math.Ceil(float64(milli(demand)) * 100 / (float64(max(milli(request), 1)) * float64(max(a.Utilization, 1))))
+	n := math.Ceil(float64(builtin.Milli(demand)) * 100 / (float64(max(builtin.Milli(request), 1)) * float64(max(a.Utilization, 1))))
 	return min(max(int(n), a.Min), a.Max)
 }
 
 // Enough returns the smallest number of pods at which the autoscaler stops adding pods. needed is the number of pods
 // that meets the target exactly.
 func (a Autoscale) Enough(needed int) int {
-	return max(int(math.Ceil(float64(needed)/(1+AutoscalerTolerance))), a.Min)
+	return max(int(math.Ceil(float64(needed)/(1+autoscalerTolerance))), a.Min)
 }
 
 // Autoscales reports whether the deploy has an autoscaler.
@@ -64,8 +66,8 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 	}
 	if s := a.Autoscale; s != (Autoscale{}) && a.Kind == "deploy" && a.WorkloadKind() == Deployment {
 		at := path + ".autoscale"
-		v.between(at+".max", float64(s.Max), 1, MaxPods)
-		v.between(at+".min", float64(s.Min), 1, MaxPods)
+		v.between(at+".max", float64(s.Max), 1, maxPods)
+		v.between(at+".min", float64(s.Min), 1, maxPods)
 		v.between(at+".utilization", float64(s.Utilization), 1, 1000)
 		switch {
 		case s.Max == 0:
@@ -77,7 +79,7 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 			v.fail(at, "set controlPlane.metricsServer.replicas: 1", "an autoscaler requires metrics-server, which reports the CPU use of pods")
 		}
 	}
-	if a.Kind == "demand" && milli(a.CPU) <= 0 {
+	if a.Kind == "demand" && builtin.Milli(a.CPU) <= 0 {
 		v.fail(path+".cpu", `for example "40", in CPUs`, "the demand must be greater than 0 CPUs")
 	}
 	switch {
@@ -89,12 +91,4 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 	case a.Kind == "scale" && deploy.Autoscales():
 		v.fail(path+".kind", "write kind: demand", "the autoscaler of %q would undo this scale action", a.Name)
 	}
-}
-
-func milli(text string) int64 {
-	q, err := ParseQuantity(text)
-	if err != nil {
-		return 0
-	}
-	return q.MilliValue()
 }

@@ -11,7 +11,7 @@ func (v *validator) gang(path string, a *Action) {
 	if a.Gang == 0 || a.Kind != "deploy" || a.WorkloadKind() != Deployment {
 		return
 	}
-	v.between(path+".gang", float64(a.Gang), 1, MaxPods)
+	v.between(path+".gang", float64(a.Gang), 1, maxPods)
 	if a.Gang > a.Replicas && a.Replicas > 0 {
 		v.fail(path+".gang", "at most the number of replicas", "a gang needs %d pods, but there are only %d", a.Gang, a.Replicas)
 	}

@@ -35,9 +35,6 @@ func Names() (names []string) {
 // featurePrefix is the name prefix of scenarios that compare a feature gate off and on.
 const featurePrefix = "features/"
 
-// OfFeature reports whether a built-in scenario compares a feature gate off and on.
-func OfFeature(name string) bool { return strings.HasPrefix(name, featurePrefix) }
-
 // Source returns the text of a built-in scenario.
 func Source(name string) ([]byte, error) {
 	data, err := catalogue.ReadFile("catalogue/" + name + ".yaml")

@@ -29,7 +29,7 @@ func watchesKind() loadKind {
 }
 
 func (v *validator) watches(path string, l *Load) {
-	v.between(path+".count", float64(l.Count), 1, MaxWatches)
+	v.between(path+".count", float64(l.Count), 1, maxWatches)
 	v.oneOf(path+".connect", l.Connect, "shared", "each")
 	v.oneOf(path+".start", l.Start, "list", "watchList")
 	v.answer(path, l, &l.Operation)

@@ -37,7 +37,7 @@ func (s *Scenario) readReplays(dir string) error {
 			errs = append(errs, s.Errorf(l.Path+".shape.file", "a relative path is relative to the directory of the scenario file", "cannot read %s: %v", file, err))
 			continue
 		}
-		if l.Shape.Times, err = ParseReplay(file, data); err != nil {
+		if l.Shape.Times, err = parseReplay(file, data); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -55,9 +55,9 @@ func (s *Scenario) readReplays(dir string) error {
 	return errors.Join(errs...)
 }
 
-// ParseReplay parses the arrival times of a replay: one time in seconds on each line, in ascending order. # begins a
+// parseReplay parses the arrival times of a replay: one time in seconds on each line, in ascending order. # begins a
 // comment.
-func ParseReplay(file string, data []byte) ([]float64, error) {
+func parseReplay(file string, data []byte) ([]float64, error) {
 	var times []float64
 	line := 0
 	fail := func(hint, format string, args ...any) error {

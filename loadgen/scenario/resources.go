@@ -87,7 +87,7 @@ func (v *validator) manifestFields(path string, manifest any) (m map[string]any,
 		}
 	}
 	if !v.s.recorded {
-		v.objectFields(path, m)
+		builtin.CheckFields(path, m, v.fail)
 	}
 	return m, true
 }

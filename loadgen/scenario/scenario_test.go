@@ -17,7 +17,7 @@ func TestCatalogueIsValidAndResolves(t *testing.T) {
 			continue
 		}
 		// The name has no slash because it becomes part of object names.
-		if s.Name != name && !(OfFeature(name) && strings.HasPrefix(s.Name, "features-")) {
+		if s.Name != name && !(strings.HasPrefix(name, featurePrefix) && strings.HasPrefix(s.Name, "features-")) {
 			t.Errorf("%s has the name %q", name, s.Name)
 		}
 		text, err := s.Resolved()

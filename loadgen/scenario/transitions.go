@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
@@ -68,11 +69,6 @@ func (t Transition) Compile() (set condition.Set, selector labels.Selector, from
 	return t.set(), selector, from, to, err
 }
 
-// TransitionNames lists the names of the transitions in order.
-func (s *Scenario) TransitionNames() []string {
-	return namesOf(s.Transitions, func(t Transition) string { return t.Name })
-}
-
 func (v *validator) transitions() {
 	if len(v.s.Transitions) > maxTransitions {
 		v.fail("transitions", fmt.Sprintf("at most %d", maxTransitions), "%d transitions", len(v.s.Transitions))
@@ -103,7 +99,7 @@ func (v *validator) transition(path string, t *Transition) {
 		return
 	}
 	for _, f := range [][2]string{{"from", t.From}, {"to", t.To}} {
-		s, err := condition.ParseState(t.Resource, f[1], schemaOf{v.s})
+		s, err := condition.ParseState(t.Resource, f[1], builtin.Schema{})
 		switch {
 		case err != nil:
 			v.failCondition(path+"."+f[0], err)

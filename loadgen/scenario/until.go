@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
@@ -131,7 +132,7 @@ func (v *validator) until(path string, p *Phase) bool {
 	case oneWord.MatchString(u.Text):
 		return v.oneOf(path, u.Text, untilNames...)
 	}
-	_, err := u.compile(schemaOf{v.s})
+	_, err := u.compile(builtin.Schema{})
 	if err != nil {
 		v.failCondition(path, err)
 	}
@@ -173,7 +174,7 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	case len(tests) > 1:
 		v.fail(path+"."+tests[1], "keep one of them, or test both with cel", "%s and %s cannot be used together", tests[0], tests[1])
 	case len(v.errs) == before:
-		if _, err := condition.ParseTest(u.Resource, u.test(), schemaOf{v.s}); err != nil {
+		if _, err := condition.ParseTest(u.Resource, u.test(), builtin.Schema{}); err != nil {
 			v.failCondition(path+"."+tests[0], err)
 		}
 	}
@@ -184,7 +185,7 @@ func (v *validator) untilFields(path string, u *Until) bool {
 func (v *validator) followed(path, resource, namespace, selector string) {
 	if resource == "" {
 		v.fail(path+".resource", "for example pods or deployments.apps", "is missing")
-	} else if err := (schemaOf{v.s}).Resource(resource); err != nil {
+	} else if err := (builtin.Schema{}).Resource(resource); err != nil {
 		v.failCondition(path+".resource", err)
 	}
 	if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {

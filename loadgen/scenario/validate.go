@@ -13,14 +13,15 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // Bounds of a scenario's values. They catch typing errors: each bound is far above the capacity of one machine.
 const (
 	MaxNodes   = 100_000
 	MaxRate    = 100_000 // per second
-	MaxWatches = 1_000_000
-	MaxPods    = 500_000
+	maxWatches = 1_000_000
+	maxPods    = 500_000
 	minPhase   = time.Second // scrapes are at least this far apart
 	maxPhase   = 24 * time.Hour
 	maxSeed    = 1 << 53 // exact in a float64
@@ -42,8 +43,6 @@ type validator struct {
 	errs []error
 	// plane is the control plane after all upgrades and downgrades checked so far; nil before the first.
 	plane *control.Config
-	// unknownField receives each field that an object's type lacks. It may be nil.
-	unknownField func(path string)
 }
 
 func (v *validator) fail(path, hint, format string, args ...any) {
@@ -108,25 +107,11 @@ func (v *validator) between(path string, value, low, high float64) {
 
 func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
-
-// hugeQuantity reports whether a quantity is too long or has too large an exponent. Package resource computes exact
-// powers of ten. It would take too long to parse 1e-2147483648 and to compare 1e2147483647.
-func hugeQuantity(text string) bool { return len(text) > 100 || hugeExponent.MatchString(text) }
-
-// ParseQuantity parses a Kubernetes quantity whose exponent has at most two digits.
-func ParseQuantity(text string) (resource.Quantity, error) {
-	if hugeQuantity(text) {
-		return resource.Quantity{}, resource.ErrFormatWrong
-	}
-	return resource.ParseQuantity(text)
-}
-
 func (v *validator) quantity(path, value string, check func(resource.Quantity)) {
 	if value == "" {
 		return
 	}
-	q, err := ParseQuantity(value)
+	q, err := builtin.ParseQuantity(value)
 	if err != nil || q.Sign() <= 0 {
 		hint := "write a positive Kubernetes quantity, for example 500m or 32Gi"
 		if m := sizeWithB.FindStringSubmatch(value); m != nil {
@@ -340,7 +325,7 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 		return
 	}
 	v.name(path+".name", a.Name)
-	v.between(path+".replicas", float64(a.Replicas), 0, MaxPods)
+	v.between(path+".replicas", float64(a.Replicas), 0, maxPods)
 	v.cpu(path+".cpu", a.CPU)
 	v.memory(path+".memory", a.Memory, 1<<10)
 	if a.EvictAfter.D()%time.Second != 0 && !v.s.recorded {

@@ -81,7 +81,7 @@ func (v *validator) deploy(path string, a *Action) {
 	if kind != Job && kind != CronJob {
 		return
 	}
-	v.between(path+".backoffLimit", float64(a.BackoffLimit), 0, MaxPods)
+	v.between(path+".backoffLimit", float64(a.BackoffLimit), 0, maxPods)
 	switch d := a.RunFor.D(); {
 	case d == 0:
 		v.fail(path+".runFor", "write runFor: 30s", "the pods of this %s would never succeed", kind)

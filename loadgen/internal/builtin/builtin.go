@@ -1,4 +1,4 @@
-// Package builtin lists the resources that are built into Kubernetes.
+// Package builtin describes the API of Kubernetes itself: resources, fields of their objects, and quantities.
 package builtin
 
 import (

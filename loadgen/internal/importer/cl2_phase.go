@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -235,7 +236,7 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	c.latest[key], c.made = made, append(c.made, made)
 	c.creates(p, m.kind())
 	var problems []string
-	for _, path := range scenario.UnknownFields(m) {
+	for _, path := range builtin.UnknownFields(m) {
 		problems = append(problems, fmt.Sprintf("%s: the run refuses objects with fields that Kubernetes lacks (remove from the template: %s)", m.kind(), strings.Join(path, ".")))
 	}
 	problems = append(problems, c.problems(m, m.need().times(float64(p.change())), c.unserved(m, p.where == ""), true)...)

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/template"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // edit changes a template with inText, which edits the lines of one document. To verify the change, edit renders the
@@ -109,7 +109,7 @@ func find(lines []string, from, end, parentIndent int, key string) (at, childInd
 // the names of these fields, and false if it cannot remove all of them.
 func dropUnknown(limits *template.Bounds, text string, values []map[string]any, objects []manifest) (changed string, names []string, ok bool) {
 	for _, m := range objects {
-		for _, path := range scenario.UnknownFields(m) {
+		for _, path := range builtin.UnknownFields(m) {
 			names = append(names, strings.Join(path, "."))
 		}
 	}
@@ -117,14 +117,14 @@ func dropUnknown(limits *template.Bounds, text string, values []map[string]any, 
 		return text, nil, true
 	}
 	changed, ok = edit(limits, text, values, func(lines []string, m manifest, _ int) []string {
-		for _, path := range scenario.UnknownFields(m) {
+		for _, path := range builtin.UnknownFields(m) {
 			if at, end, _ := locate(lines, path); len(at) == len(path) {
 				lines = slices.Delete(slices.Clone(lines), at[len(at)-1], end)
 			}
 		}
 		return lines
 	}, func(m manifest, _ int, _ map[string]any) {
-		for _, path := range scenario.UnknownFields(m) {
+		for _, path := range builtin.UnknownFields(m) {
 			delete(m.at(path[:len(path)-1]...), path[len(path)-1])
 		}
 	})

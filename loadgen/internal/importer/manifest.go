@@ -204,7 +204,7 @@ func numberOf(v any) float64 {
 
 // quantity returns the value of a resource quantity, or 0 if it is missing or invalid.
 func quantity(v any) float64 {
-	q, _ := scenario.ParseQuantity(fmt.Sprint(v))
+	q, _ := builtin.ParseQuantity(fmt.Sprint(v))
 	return q.AsApproximateFloat64()
 }
 

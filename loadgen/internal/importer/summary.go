@@ -150,9 +150,10 @@ func (d *draft) measured(s *plan.Plan) *part {
 	for _, f := range s.Compare {
 		p.figures[key(f.Expr, f.Name)] = true
 	}
-	names := s.TransitionNames()
 	for measurement, all := range burnTransitions {
-		if !slices.ContainsFunc(all, func(t burnTransition) bool { return !slices.Contains(names, t.name) }) {
+		if !slices.ContainsFunc(all, func(t burnTransition) bool {
+			return !slices.ContainsFunc(s.Transitions, func(own scenario.Transition) bool { return own.Name == t.name })
+		}) {
 			p.measurements = append(p.measurements, measurement)
 		}
 	}

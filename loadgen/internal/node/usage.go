@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
 // cpuUsage and memoryUsage are annotations that set a pod's CPU usage in cores and its memory usage in bytes, such as
@@ -24,7 +24,7 @@ func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
 	parts := float64(len(pod.Spec.Containers))
 	used := func(annotation string, of corev1.ResourceName, little float64) float64 {
-		if q, err := scenario.ParseQuantity(pod.Annotations[annotation]); err == nil {
+		if q, err := builtin.ParseQuantity(pod.Annotations[annotation]); err == nil {
 			return q.AsApproximateFloat64() / parts
 		}
 		if q, ok := c.Resources.Requests[of]; ok {

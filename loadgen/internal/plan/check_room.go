@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -24,17 +25,9 @@ func (c *forecast) rooms(kind string) (all []room) {
 	n := c.Nodes
 	for _, p := range n.PoolsFor(kind) {
 		count := math.Ceil(float64(c.live()) * float64(p.Count) / float64(max(n.Count, 1)))
-		all = append(all, room{int64(count), int64(p.Pods), int64(p.Devices), milli(p.CPU), milli(p.Memory)})
+		all = append(all, room{int64(count), int64(p.Pods), int64(p.Devices), builtin.Milli(p.CPU), builtin.Milli(p.Memory)})
 	}
 	return all
-}
-
-func milli(text string) int64 {
-	q, err := scenario.ParseQuantity(text)
-	if err != nil {
-		return 0
-	}
-	return q.MilliValue()
 }
 
 // fit returns how many of the workload's pods would fit on the nodes if there were no other workloads.
@@ -42,10 +35,10 @@ func (d *placed) fit(rooms []room) int64 {
 	var fit int64
 	for _, r := range rooms {
 		n := r.pods
-		if cpu := milli(d.CPU); cpu > 0 {
+		if cpu := builtin.Milli(d.CPU); cpu > 0 {
 			n = min(n, r.cpu/cpu)
 		}
-		if memory := milli(d.Memory); memory > 0 {
+		if memory := builtin.Milli(d.Memory); memory > 0 {
 			n = min(n, r.memory/memory)
 		}
 		if d.Devices > 0 {
@@ -91,7 +84,7 @@ func (c *forecast) demands(more *placed) []demand {
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
 	add := func(d *placed, n float64) {
 		devices.asked += n * float64(d.Devices)
-		pods.asked, cpu.asked, memory.asked = pods.asked+n, cpu.asked+n*float64(milli(d.CPU))/1000, memory.asked+n*float64(milli(d.Memory))/1000
+		pods.asked, cpu.asked, memory.asked = pods.asked+n, cpu.asked+n*float64(builtin.Milli(d.CPU))/1000, memory.asked+n*float64(builtin.Milli(d.Memory))/1000
 	}
 	for _, d := range c.alive {
 		add(d, float64(c.least(d, rooms)))
@@ -146,10 +139,10 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	share := (int64(pods) + each.count - 1) / max(each.count, 1) // pods for each node
 	switch {
 	case int64(d.Devices) > largestDevices: // the scenario reports it
-	case milli(d.CPU) > largestCPU:
-		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*milli(d.CPU), resource.DecimalSI))
-	case milli(d.Memory) > largestMemory:
-		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
+	case builtin.Milli(d.CPU) > largestCPU:
+		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*builtin.Milli(d.CPU), resource.DecimalSI))
+	case builtin.Milli(d.Memory) > largestMemory:
+		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*builtin.Milli(d.Memory)/1000, resource.BinarySI))
 	case d.AntiAffinity == "required" && d.path != d.made+".replicas":
 		c.report(d.path, fmt.Sprintf("use at most %d, or antiAffinity: preferred", fit), "antiAffinity: required allows only one pod on each node, but there are %d pods for %d nodes", pods, nodes)
 	case d.AntiAffinity == "required":

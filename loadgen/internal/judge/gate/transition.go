@@ -31,7 +31,10 @@ func quantiles() map[float64]func(result.Latency) float64 {
 func (c Compiled) quantile() float64 { return cmp.Or(c.Quantile, defaultQuantile) }
 
 func (c Compiled) checkTransition(s *plan.Plan, path string) error {
-	known := s.TransitionNames()
+	var known []string
+	for _, t := range s.Transitions {
+		known = append(known, t.Name)
+	}
 	all := strings.Join(known, ", ")
 	switch {
 	case c.objective.Requires != "transitions" && c.Transition != "":

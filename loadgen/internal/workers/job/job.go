@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 const (
@@ -91,7 +91,7 @@ func (o Options) resources() (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
 	for item := range strings.SplitSeq(text, ",") {
 		name, value, ok := strings.Cut(item, "=")
-		quantity, err := scenario.ParseQuantity(value)
+		quantity, err := builtin.ParseQuantity(value)
 		if !ok || err != nil || name != "cpu" && name != "memory" || quantity.Sign() <= 0 {
 			return nil, fmt.Errorf("--workers-resources %q: %q is not an amount of cpu or memory (write %s)", text, item, DefaultResources)
 		}

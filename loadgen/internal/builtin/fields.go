@@ -1,4 +1,4 @@
-package scenario
+package builtin
 
 import (
 	"encoding/base64"
@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,19 +20,30 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// objectFields checks the fields of a load's object, as the API server decodes them. The API server silently drops
-// unknown fields, and answers with status 400 if a value has the wrong type.
-func (v *validator) objectFields(path string, object map[string]any) {
+// fieldCheck checks the fields of objects. It calls fail for each error. unknown, if not nil, receives the path of each
+// field that an object's type lacks.
+type fieldCheck struct {
+	fail    func(path, hint, format string, args ...any)
+	unknown func(path string)
+}
+
+// CheckFields checks the fields of an object, as the API server decodes them, and calls fail for each error. The API
+// server silently drops unknown fields, and answers with status 400 if a value has the wrong type.
+func CheckFields(path string, object map[string]any, fail func(path, hint, format string, args ...any)) {
+	fieldCheck{fail: fail}.object(path, object)
+}
+
+func (c fieldCheck) object(path string, object map[string]any) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
 	want := reflect.TypeFor[any]()
 	if typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(apiVersion, kind)); err == nil {
 		want = reflect.TypeOf(typed).Elem()
 	}
-	v.objectValue(path, object, want)
+	c.value(path, object, want)
 }
 
-func (v *validator) objectValue(path string, value any, want reflect.Type) {
+func (c fieldCheck) value(path string, value any, want reflect.Type) {
 	for want.Kind() == reflect.Pointer {
 		want = want.Elem()
 	}
@@ -39,7 +51,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 		if kind := reflect.ValueOf(value).Kind(); (kind == reflect.Map || kind == reflect.Slice) && want.Kind() != reflect.Slice {
 			hint = "write a single value"
 		}
-		v.fail(path, hint, "must be %s, not %s", expected, valueName(value))
+		c.fail(path, hint, "must be %s, not %s", expected, valueName(value))
 	}
 	if value == nil {
 		return
@@ -52,7 +64,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 	}
 	switch want.Kind() {
 	case reflect.Struct, reflect.Map, reflect.Interface:
-		v.objectMembers(path, value, want)
+		c.members(path, value, want)
 	case reflect.Slice:
 		if want.Elem().Kind() == reflect.Uint8 {
 			text, ok := value.(string)
@@ -67,7 +79,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 			return
 		}
 		for i, item := range items {
-			v.objectValue(fmt.Sprintf("%s[%d]", path, i), item, want.Elem())
+			c.value(fmt.Sprintf("%s[%d]", path, i), item, want.Elem())
 		}
 	case reflect.String:
 		if _, ok := value.(string); !ok {
@@ -84,7 +96,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 		case !ok || n != math.Trunc(n):
 			refuse("write digits only", "a whole number")
 		case n > float64(most) || n < -float64(most):
-			v.fail(path, fmt.Sprintf("from %d to %d", -most, most), "%s is out of bounds", plain(n))
+			c.fail(path, fmt.Sprintf("from %d to %d", -most, most), "%s is out of bounds", strconv.FormatFloat(n, 'f', -1, 64))
 		}
 	case reflect.Float64:
 		if _, ok := number(value); !ok {
@@ -93,19 +105,19 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 	}
 }
 
-// objectMembers checks the members of a map or struct of type want. If want is an interface, value may have any type.
-func (v *validator) objectMembers(path string, value any, want reflect.Type) {
+// members checks the members of a map or struct of type want. If want is an interface, value may have any type.
+func (c fieldCheck) members(path string, value any, want reflect.Type) {
 	free := want.Kind() == reflect.Interface
 	if items, ok := value.([]any); ok && free {
 		for i, item := range items {
-			v.objectValue(fmt.Sprintf("%s[%d]", path, i), item, want)
+			c.value(fmt.Sprintf("%s[%d]", path, i), item, want)
 		}
 		return
 	}
 	if odd, ok := value.(map[any]any); ok {
 		for key := range odd {
 			if _, ok := key.(string); !ok {
-				v.fail(path, fmt.Sprintf(`write "%v":`, key), "field names must be text, but %v is %s", key, valueName(key))
+				c.fail(path, fmt.Sprintf(`write "%v":`, key), "field names must be text, but %v is %s", key, valueName(key))
 				return
 			}
 		}
@@ -114,12 +126,12 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	switch n, isNumber := number(value); {
 	case ok:
 	case free && isNumber && (math.IsNaN(n) || math.IsInf(n, 0)):
-		v.fail(path, "put it in quotes", "JSON does not support the number %v", n)
+		c.fail(path, "put it in quotes", "JSON does not support the number %v", n)
 		return
 	case free:
 		return
 	default:
-		v.fail(path, "write name: value", "must be fields, not %s", valueName(value))
+		c.fail(path, "write name: value", "must be fields, not %s", valueName(value))
 		return
 	}
 	known := map[string]reflect.Type{}
@@ -131,27 +143,28 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 		switch want.Kind() {
 		case reflect.Struct:
 			if of = known[key]; of == nil {
-				if v.unknownField != nil {
-					v.unknownField(at)
+				if c.unknown != nil {
+					c.unknown(at)
 				}
-				v.fail(at, fieldHint(key, slices.Sorted(maps.Keys(known))), "unknown field %q", key)
+				c.fail(at, fieldHint(key, slices.Sorted(maps.Keys(known))), "unknown field %q", key)
 				continue
 			}
 		case reflect.Map:
 			of = want.Elem()
 		}
-		v.objectValue(at, members[key], of)
+		c.value(at, members[key], of)
 	}
 }
 
 // UnknownFields returns the paths of the fields that the Go type of an object lacks, such as [spec portalIP]. An API
 // server drops such fields. With strict validation, it refuses the object.
 func UnknownFields(object map[string]any) (paths [][]string) {
-	v := validator{s: &Scenario{}, unknownField: func(path string) {
+	ignore := func(string, string, string, ...any) {}
+	c := fieldCheck{fail: ignore, unknown: func(path string) {
 		elements := strings.ReplaceAll(strings.TrimPrefix(path, "."), "[", ".[") // an index is an element too
 		paths = append(paths, strings.Split(elements, "."))
 	}}
-	v.objectFields("", object)
+	c.object("", object)
 	return paths
 }
 

@@ -1,4 +1,4 @@
-package scenario
+package builtin
 
 import (
 	"encoding/json"
@@ -12,22 +12,21 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
-	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// schemaOf implements condition.Schema for Kubernetes' own resources and their fields. It accepts all fields of custom
+// Schema implements condition.Schema for Kubernetes' own resources and their fields. It accepts all fields of custom
 // resources, which only a cluster knows.
-type schemaOf struct{ s *Scenario }
+type Schema struct{}
 
 // Resource returns an error if the resource does not exist or cannot be watched. It accepts all custom resources.
-func (x schemaOf) Resource(name string) error {
-	of, ok := builtin.Resources()[name]
+func (Schema) Resource(name string) error {
+	of, ok := Resources()[name]
 	switch {
-	case !ok && builtin.IsCustom(name):
+	case !ok && IsCustom(name):
 		return nil
 	case !ok:
-		return &condition.Error{Msg: fmt.Sprintf("Kubernetes has no resource %q", name), Hint: builtin.Hint(name)}
+		return &condition.Error{Msg: fmt.Sprintf("Kubernetes has no resource %q", name), Hint: Hint(name)}
 	}
 	for _, verb := range []string{"list", "watch"} {
 		if !slices.Contains(of.Verbs, verb) {
@@ -38,8 +37,8 @@ func (x schemaOf) Resource(name string) error {
 }
 
 // Field returns an error if objects of the resource do not have the field.
-func (x schemaOf) Field(resource string, path []string) error {
-	of, ok := builtin.Resources()[resource]
+func (Schema) Field(resource string, path []string) error {
+	of, ok := Resources()[resource]
 	if !ok {
 		return nil
 	}

@@ -1,14 +1,16 @@
-package scenario
+package cli
 
 import (
 	"path"
 	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Purpose is a group of built-in scenarios that serve the same purpose.
-type Purpose struct {
-	Title string
-	Names []string // sorted
+// purpose is a group of built-in scenarios that serve the same purpose.
+type purpose struct {
+	title string
+	names []string // sorted
 }
 
 // purposes lists patterns (path.Match) for the names of the scenarios of each purpose.
@@ -22,17 +24,17 @@ var purposes = []struct{ title, patterns string }{
 	{"Cost of a feature or setting", "request-path rbac-scale object-states crash-loops unschedulable-backlog preemption-storm " +
 		"scheduler-extender scheduler-profiles device-allocation gangs"},
 	{"Comparison and capacity", "ci-gate capacity-*"},
-	{"Feature gates, off and on", featurePrefix + "*"},
+	{"Feature gates, off and on", "features/*"},
 }
 
-// Purposes returns the built-in scenarios by purpose.
-func Purposes() (all []Purpose) {
+// byPurpose returns the built-in scenarios by purpose.
+func byPurpose() (all []purpose) {
 	for _, p := range purposes {
-		group := Purpose{Title: p.title}
-		for _, name := range Names() {
+		group := purpose{title: p.title}
+		for _, name := range scenario.Names() {
 			for _, pattern := range strings.Fields(p.patterns) {
 				if match, _ := path.Match(pattern, name); match { // the error is ignored: a test checks every pattern
-					group.Names = append(group.Names, name)
+					group.names = append(group.names, name)
 				}
 			}
 		}
