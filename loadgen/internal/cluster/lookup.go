@@ -35,20 +35,12 @@ func (l *lookup) mapping() (meta.RESTMapper, error) {
 	return l.mapper, nil
 }
 
-// definedBy returns a custom resource that the run defines and for which f returns true.
-func (l *lookup) definedBy(f func(scenario.CustomResource) bool) (c scenario.CustomResource, ok bool) {
-	if i := slices.IndexFunc(l.plan.Defined, f); i >= 0 {
-		return l.plan.Defined[i], true
-	}
-	return c, false
-}
-
 func (l *lookup) namespaced(r schema.GroupResource) (bool, error) {
 	if r.String() == scenario.WidgetResource {
 		return true, nil
 	}
-	if c, defined := l.definedBy(func(c scenario.CustomResource) bool { return c.Name == r.String() }); defined {
-		return c.Namespaced, nil
+	if i := slices.IndexFunc(l.plan.Defined, func(c scenario.CustomResource) bool { return c.Name == r.String() }); i >= 0 {
+		return l.plan.Defined[i].Namespaced, nil
 	}
 	mapper, err := l.mapping()
 	if err != nil {
@@ -77,11 +69,10 @@ func (l *lookup) scope(r schema.GroupResource, ns string) (string, error) {
 // resourceOf finds the resource of a kind. ok is false if the cluster does not serve the kind; a later request for the kind
 // then fails.
 func (l *lookup) resourceOf(kind schema.GroupVersionKind) (r schema.GroupResource, namespaced, ok bool, err error) {
-	c, defined := l.definedBy(func(c scenario.CustomResource) bool {
-		return c.Kind == kind.Kind && schema.ParseGroupResource(c.Name).Group == kind.Group
-	})
-	if defined {
-		return schema.ParseGroupResource(c.Name), c.Namespaced, true, nil
+	for _, c := range l.plan.Defined {
+		if resource := schema.ParseGroupResource(c.Name); c.Kind == kind.Kind && resource.Group == kind.Group {
+			return resource, c.Namespaced, true, nil
+		}
 	}
 	mapper, err := l.mapping()
 	if err != nil {

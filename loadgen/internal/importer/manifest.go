@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -210,12 +211,7 @@ func quantity(v any) float64 {
 
 // namespaced reports whether the objects of a kind have a namespace. It assumes so for custom resources.
 func namespaced(kind string) bool {
-	for _, r := range builtin.Resources() {
-		if r.Kind == kind && r.Cluster {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(slices.Collect(maps.Values(builtin.Resources())), func(r builtin.Resource) bool { return r.Kind == kind && r.Cluster })
 }
 
 // stub is a custom resource that the scenario defines without a schema.

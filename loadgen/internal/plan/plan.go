@@ -18,7 +18,7 @@ type Plan struct {
 	Loads  []Load // background loads first
 	Faults []scenario.PlacedFault
 	Hooks  []scenario.PlacedHook // in the order in which they run
-	// Batches are the batches of objects: first those of the scenario, then those of actions and loads.
+	// Batches lists the scenario's own batches of objects first, then the batches of actions and loads.
 	Batches []Batch
 	// Defined are the custom resources that the run defines.
 	Defined []scenario.CustomResource

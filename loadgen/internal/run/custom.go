@@ -31,68 +31,42 @@ type Measurement = interface {
 // checkCustom returns an error for each action and measurement that the scenario names but the Go program does not
 // provide, and for each action that the program provides but the scenario does not name.
 func (o Options) checkCustom() error {
+	s := o.Scenario
 	var errs []error
-	unused := maps.Clone(o.Actions)
-	for _, a := range customActions(o.Scenario) {
-		if o.Actions[a.Name] == nil {
-			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(a.Path, "run the scenario from a Go program that sets this action in loadgen.Options.Actions",
-				"action %s has kind: custom, which only a Go program can run", a.Name)))
-		}
-		delete(unused, a.Name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(unused)) {
-		errs = append(errs, exitcode.Usagef("Options.Actions: scenario %s has no custom action %q", o.Scenario.Name, name))
-	}
-	for _, m := range customMeasurements(o.Scenario) {
-		if o.Measurements[m.Name] == nil {
-			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(m.Path, "run the scenario from a Go program that sets this measurement in loadgen.Options.Measurements",
-				"measurement %s has kind: custom, which only a Go program can take", m.Name)))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// customPart names a custom action or measurement, which the Go program that runs the scenario must provide.
-type customPart struct{ Name, Path string }
-
-// customActions lists the custom actions, without duplicate names.
-func customActions(s *scenario.Scenario) []customPart {
-	var all []customPart
+	unused, checked := maps.Clone(o.Actions), map[string]bool{}
 	for i, p := range s.Phases {
 		for j, a := range p.Actions {
-			if a.Kind == "custom" {
-				all = addPart(all, customPart{a.Name, fmt.Sprintf("phases[%d].actions[%d]", i, j)})
+			if a.Kind != "custom" || checked[a.Name] {
+				continue
 			}
+			if checked[a.Name] = true; o.Actions[a.Name] == nil {
+				errs = append(errs, exitcode.UsageError(s.Errorf(fmt.Sprintf("phases[%d].actions[%d]", i, j), "run the scenario from a Go program that sets this action in loadgen.Options.Actions",
+					"action %s has kind: custom, which only a Go program can run", a.Name)))
+			}
+			delete(unused, a.Name)
 		}
 	}
-	return all
-}
-
-// customMeasurements lists the measurements whose figures gates or the comparison of variants use, without duplicates.
-// It omits gates that apply only to some variants.
-func customMeasurements(s *scenario.Scenario) []customPart {
-	var all []customPart
+	for _, name := range slices.Sorted(maps.Keys(unused)) {
+		errs = append(errs, exitcode.Usagef("Options.Actions: scenario %s has no custom action %q", s.Name, name))
+	}
+	clear(checked)
+	measured := func(path, figure string) {
+		name, _, _ := strings.Cut(figure, "/")
+		if name != "" && !checked[name] && o.Measurements[name] == nil {
+			errs = append(errs, exitcode.UsageError(s.Errorf(path, "run the scenario from a Go program that sets this measurement in loadgen.Options.Measurements",
+				"measurement %s has kind: custom, which only a Go program can take", name)))
+		}
+		checked[name] = true
+	}
 	for _, g := range s.Gates {
-		if len(g.Variants) == 0 {
-			all = addPart(all, customPart{measurementOf(g.Figure), "gates." + g.Name + ".figure"})
+		if len(g.Variants) == 0 { // otherwise the gate belongs to other variants
+			measured("gates."+g.Name+".figure", g.Figure)
 		}
 	}
 	for _, f := range s.Compare {
-		all = addPart(all, customPart{measurementOf(f.Figure), "compare." + f.Name + ".figure"})
+		measured("compare."+f.Name+".figure", f.Figure)
 	}
-	return all
-}
-
-func addPart(all []customPart, p customPart) []customPart {
-	if p.Name == "" || slices.ContainsFunc(all, func(other customPart) bool { return other.Name == p.Name }) {
-		return all
-	}
-	return append(all, p)
-}
-
-func measurementOf(figure string) string {
-	name, _, _ := strings.Cut(figure, "/")
-	return name
+	return errors.Join(errs...)
 }
 
 // custom runs the actions and measurements that a Go program provides in Options. A nil custom has no measurements.
