@@ -189,7 +189,9 @@ func passed(good []result.Gate, width int, sourced bool) []string {
 	for _, g := range good {
 		source := ""
 		if sourced {
-			source = strings.Join(given(otherObjective(g), rank.ReplaceAllString(sourceText(g), "")), ", ") // the report has the whole text
+			where, _, _ := strings.Cut(rank.ReplaceAllString(sourceText(g), ""), " (")
+			where, _, _ = strings.Cut(where, "; ") // the report has the whole text
+			source = strings.Join(given(otherObjective(g), where), ", ")
 		}
 		tab.add(word(g.Verdict), terminal.Clean(g.Name), gateValue(g), gateBound(g), source)
 	}
