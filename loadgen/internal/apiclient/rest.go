@@ -18,8 +18,10 @@ func NewREST(cfg *rest.Config) (*rest.RESTClient, *http.Client, error) {
 	own.QPS = -1
 	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent()) // HTTPClientFor sets none
 	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	// client-go shares connections between clients with equal configurations. A separate Dial function prevents this.
-	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	// client-go shares connections between clients with equal configurations, but not if a configuration has a Dial function.
+	if own.Dial == nil {
+		own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
 	client, err := rest.HTTPClientFor(own)
 	if err != nil {
 		return nil, nil, fmt.Errorf("client: %w", err)
