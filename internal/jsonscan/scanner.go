@@ -21,6 +21,16 @@ const (
 	End                 // the end of an entered object
 )
 
+// Tokens is the interface of Scanner and of cborscan.Scanner.
+type Tokens interface {
+	Next(p []byte) (n int, t Token, err error)
+	Keep()
+	Enter()
+	Text() []byte
+	Complete() bool
+	Reset()
+}
+
 // ErrLong is the error for a requested value (see Keep) that is longer than LongestValue.
 var ErrLong = errors.New("value is too long")
 

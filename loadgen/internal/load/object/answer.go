@@ -159,15 +159,6 @@ const (
 	longestValue = 16 << 10
 )
 
-// tokens is the interface of jsonscan.Scanner and cborscan.Scanner.
-type tokens interface {
-	Next(p []byte) (n int, t jsonscan.Token, err error)
-	Keep()
-	Enter()
-	Text() []byte
-	Complete() bool
-}
-
 // document validates one JSON document, with the same result as encoding/json.Valid (see the fuzz test), or one CBOR
 // item. It can read the document in chunks of any size, and keeps metadata.continue and metadata.resourceVersion.
 type document struct {
@@ -196,7 +187,7 @@ func (d *document) reset() {
 }
 
 // text returns the scanner for the document's encoding, JSON or CBOR.
-func (d *document) text() tokens {
+func (d *document) text() jsonscan.Tokens {
 	if d.binary {
 		d.cbor.LongestKey, d.cbor.LongestValue = longestKey, longestValue
 		return &d.cbor
@@ -239,7 +230,7 @@ func (d *document) write(p []byte) error {
 
 // key handles an object key. It makes the scanner enter the object "metadata" and keep the values that are needed. If a
 // key is repeated, the last value is kept.
-func (d *document) key(text tokens, key string) {
+func (d *document) key(text jsonscan.Tokens, key string) {
 	switch {
 	case d.depth == 1 && key == "metadata":
 		d.token, d.version = d.token[:0], d.version[:0]

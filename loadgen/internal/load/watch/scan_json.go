@@ -7,23 +7,13 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// tokens is the interface of jsonscan.Scanner and cborscan.Scanner.
-type tokens interface {
-	Next(p []byte) (n int, t jsonscan.Token, err error)
-	Keep()
-	Enter()
-	Text() []byte
-	Complete() bool
-	Reset()
-}
-
 // jsonScanner reads watch events, lists or objects in JSON or CBOR. It accepts all documents that encoding/json
 // accepts, with two exceptions: a document must be an object, and the values that the scanner keeps must not be too
 // long.
 type jsonScanner struct {
 	sink eventSink
 	root level // level of the outermost object
-	text tokens
+	text jsonscan.Tokens
 
 	ev    event
 	level level // level of the object that is being read
