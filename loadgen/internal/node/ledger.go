@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stormglass/stormglass/internal/atomicmax"
 	"github.com/stormglass/stormglass/internal/metricopts"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
@@ -133,13 +134,7 @@ func (l *ledger) took(since time.Duration) {
 }
 
 func (l *ledger) watchOpened() {
-	n := l.watches.Add(1)
-	for {
-		peak := l.watchesPeak.Load()
-		if n <= peak || l.watchesPeak.CompareAndSwap(peak, n) {
-			return
-		}
-	}
+	atomicmax.Raise(&l.watchesPeak, l.watches.Add(1))
 }
 
 func (l *ledger) watchClosed() { l.watches.Add(-1) }

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/atomicmax"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -169,23 +170,14 @@ func (r *Requests) Failed(outcome string, took, own time.Duration) {
 }
 
 func (r *Requests) took(took, own time.Duration) {
-	raise(&r.slowest, took)
-	raise(&r.external, took-own)
+	atomicmax.Raise(&r.slowest, int64(took))
+	atomicmax.Raise(&r.external, int64(took-own))
 }
 
 // Unsent counts a request that was due but not sent, for example because too many requests were in flight.
 func (r *Requests) Unsent() {
 	if r != nil {
 		r.unsent.Add(1)
-	}
-}
-
-func raise(maximum *atomic.Int64, d time.Duration) {
-	for {
-		so := maximum.Load()
-		if int64(d) <= so || maximum.CompareAndSwap(so, int64(d)) {
-			return
-		}
 	}
 }
 

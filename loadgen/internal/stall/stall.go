@@ -5,6 +5,8 @@ package stall
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/atomicmax"
 )
 
 const (
@@ -84,16 +86,8 @@ func (m *Meter) Total(now time.Time) time.Duration {
 	if m == nil {
 		return 0
 	}
-	total := int64(m.now(now).total)
-	for {
-		largest := m.total.Load()
-		if total <= largest {
-			return time.Duration(largest)
-		}
-		if m.total.CompareAndSwap(largest, total) {
-			return time.Duration(total)
-		}
-	}
+	atomicmax.Raise(&m.total, int64(m.now(now).total))
+	return time.Duration(m.total.Load())
 }
 
 func (m *Meter) now(now time.Time) state {

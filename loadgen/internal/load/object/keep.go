@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stormglass/stormglass/internal/atomicmax"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
@@ -18,7 +19,7 @@ type version struct {
 // learn records a resourceVersion of object i, if the Set keeps versions and this one is newer.
 func (s *Set) learn(i int, number uint64) {
 	if s.versions != nil {
-		load.Raise(&s.versions[i].number, number)
+		atomicmax.Raise(&s.versions[i].number, number)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/atomicmax"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
@@ -108,8 +109,8 @@ func (r *Load) prepare(ctx context.Context) error {
 	o.newest.Store(p.newest)
 	var err error
 	r.made, err = p.make(ctx, func(object int32, copy int16, version uint64) {
-		load.Raise(&o.versions[int(object)*o.options.Copies+int(copy)], version)
-		load.Raise(&o.newest, version)
+		atomicmax.Raise(&o.versions[int(object)*o.options.Copies+int(copy)], version)
+		atomicmax.Raise(&o.newest, version)
 	})
 	if err != nil {
 		return err

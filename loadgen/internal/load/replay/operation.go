@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/atomicmax"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
@@ -177,9 +178,9 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 		return false
 	}
 	version := st.answer.Version()
-	load.Raise(&o.newest, version)
+	atomicmax.Raise(&o.newest, version)
 	if act.versioned && e.Object != recording.None && !act.shape.Collective() {
-		load.Raise(&o.versions[o.object(e, a)], version)
+		atomicmax.Raise(&o.versions[o.object(e, a)], version)
 	}
 	if p := st.page; p != nil {
 		p.token.Store(new(string(st.answer.Token())))

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/atomicmax"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
@@ -336,4 +337,4 @@ func (w *Watches) AddTo(m *result.Measurements) {
 }
 
 // see sets w.newest to rv if rv is newer. New watches start at w.newest.
-func (w *Watches) see(rv uint64) { load.Raise(&w.newest, rv) }
+func (w *Watches) see(rv uint64) { atomicmax.Raise(&w.newest, rv) }
