@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/load/replay"
@@ -91,7 +92,7 @@ func (f forecast) identities(listed Plan, o PreviewOptions) {
 	}
 	if f.t.credentials.tokens {
 		f.creates("Namespace", 1, plan.Exact, inCluster, "accounts of simulated nodes")
-		f.creates("ServiceAccount", listed.Nodes+btoi(f.s.Nodes.KubeProxy), plan.Exact, f.t.accountNamespace(), "simulated nodes")
+		f.creates("ServiceAccount", listed.Nodes+bools.Int(f.s.Nodes.KubeProxy), plan.Exact, f.t.accountNamespace(), "simulated nodes")
 		granted("simulated nodes")
 	}
 	if f.t.widgets {
@@ -105,13 +106,6 @@ func (f forecast) identities(listed Plan, o PreviewOptions) {
 			f.creates(u.GetKind(), 1, plan.Exact, cmp.Or(u.GetNamespace(), inCluster), "the Job that cleans up")
 		}
 	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // nodes adds the simulated nodes, and their requests that do not depend on pods.
@@ -130,7 +124,7 @@ func (f forecast) nodes(listed Plan) {
 	f.creates("Lease", n, plan.Exact, leaseNamespace, "heartbeats of simulated nodes")
 	f.creates("CSINode", n, plan.Exact, inCluster, "simulated nodes")
 	if listed.Fidelity != node.Shared && !f.t.Cluster.Bundled && !f.t.credentials.tokens {
-		f.creates("CertificateSigningRequest", n*(1+btoi(spec.KubeProxy)), plan.Exact, inCluster, "certificates of simulated nodes")
+		f.creates("CertificateSigningRequest", n*(1+bools.Int(spec.KubeProxy)), plan.Exact, inCluster, "certificates of simulated nodes")
 	}
 	if listed.DeviceClass != "" {
 		f.creates("ResourceSlice", n, plan.Exact, inCluster, "devices of simulated nodes")

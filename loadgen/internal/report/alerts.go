@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -50,7 +51,7 @@ func alertCounts(r result.Result) string {
 	for _, o := range outcomes {
 		n := 0
 		for _, a := range r.Alerts {
-			n += btoi(a.Outcome == o.outcome)
+			n += bools.Int(a.Outcome == o.outcome)
 		}
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o.outcome))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -74,7 +75,7 @@ func byUrgency(gates []result.Gate) []result.Gate {
 func countGates(gates []result.Gate, v result.Verdict) int {
 	n := 0
 	for _, g := range gates {
-		n += btoi(g.Verdict == v)
+		n += bools.Int(g.Verdict == v)
 	}
 	return n
 }
@@ -85,8 +86,8 @@ func headline(r result.Result) string {
 	total := len(r.Gates)
 	allowed, short := 0, 0
 	for _, g := range r.Gates {
-		allowed += btoi(g.Allowed)
-		short += btoi(g.TooShort && !g.Allowed)
+		allowed += bools.Int(g.Allowed)
+		short += bools.Int(g.TooShort && !g.Allowed)
 	}
 	nodata -= allowed
 	var parts []string
@@ -304,13 +305,6 @@ func cleaned(texts []string) []string {
 // given removes control characters from texts, and leaves out empty texts.
 func given(texts ...string) []string {
 	return slices.DeleteFunc(cleaned(texts), func(text string) bool { return text == "" })
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -87,9 +88,9 @@ func JUnit(w io.Writer, r result.Result) error {
 func writeJUnit(w io.Writer, s junitSuite) error {
 	for _, c := range s.Cases {
 		s.Tests++
-		s.Failures += btoi(c.Failure != nil)
-		s.Errors += btoi(c.Error != nil)
-		s.Skipped += btoi(c.Skipped != nil)
+		s.Failures += bools.Int(c.Failure != nil)
+		s.Errors += bools.Int(c.Error != nil)
+		s.Skipped += bools.Int(c.Skipped != nil)
 	}
 	root := junitSuites{Name: "stormglass", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time, Suite: s}
 	if _, err := io.WriteString(w, xml.Header); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -24,7 +25,7 @@ func busyMachine(r result.Result) string {
 	}
 	used := func(p result.Phase) float64 { return p.Machine.BusySeconds / max(p.Seconds(), 1e-3) }
 	slices.SortStableFunc(busy, func(x, y result.Phase) int {
-		return cmp.Or(btoi(decides(r, y))-btoi(decides(r, x)), cmp.Compare(used(y), used(x)))
+		return cmp.Or(bools.Int(decides(r, y))-bools.Int(decides(r, x)), cmp.Compare(used(y), used(x)))
 	})
 	const most, others = 4, "other programs used "
 	var why []string

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
@@ -291,7 +292,7 @@ var minWorse = math.Log(1.05)
 func abreastTable(label, first string, runs []Overlaid, rows []abreast) *document.Table {
 	t := &document.Table{Label: label, Class: "abreast", Head: columns(first, runs)}
 	slices.SortStableFunc(rows, func(x, y abreast) int {
-		return cmp.Or(cmp.Compare(btoi(y.verdictsDiffer()), btoi(x.verdictsDiffer())), cmp.Compare(y.largest(), x.largest()))
+		return cmp.Or(cmp.Compare(bools.Int(y.verdictsDiffer()), bools.Int(x.verdictsDiffer())), cmp.Compare(y.largest(), x.largest()))
 	})
 	worst := minWorse
 	for _, r := range rows {

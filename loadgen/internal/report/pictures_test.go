@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -175,7 +176,7 @@ func standsAlone(svg string) error {
 			if x, y := value("x"), value("y"); x < 0 || y < 0 || x+value("width") > width+.1 || y+value("height") > height+.1 {
 				return fmt.Errorf("%s at %v, %v is not on the sheet", e.Name.Local, x, y)
 			}
-			texts += btoi(e.Name.Local == "text")
+			texts += bools.Int(e.Name.Local == "text")
 		case "line", "path", "title", "desc":
 		default:
 			return fmt.Errorf("an element %s", e.Name.Local)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -129,7 +130,7 @@ func (m *marks) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	for name, active := range m.phases {
-		gauge(phaseDesc, one(active), name)
+		gauge(phaseDesc, float64(bools.Int(active)), name)
 	}
 	type labels struct{ fault, on string }
 	begins, active := map[labels]time.Time{}, map[labels]bool{}
@@ -141,14 +142,7 @@ func (m *marks) Collect(out chan<- prometheus.Metric) {
 		begins[of], active[of] = f.Begin, active[of] || f.End == nil
 	}
 	for of, at := range begins {
-		gauge(faultDesc, one(active[of]), of.fault, of.on)
+		gauge(faultDesc, float64(bools.Int(active[of])), of.fault, of.on)
 		gauge(beginDesc, float64(at.UnixMilli())/1000, of.fault, of.on)
 	}
-}
-
-func one(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
 }

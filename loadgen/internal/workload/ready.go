@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/bools"
 )
 
 // podsReady reports whether each named workload has all its pods Ready (see tracker.whole). Without names, it checks all
@@ -191,12 +193,4 @@ func (t *tracker) recount() {
 	}
 }
 
-func step(before, after bool) int64 {
-	switch {
-	case after && !before:
-		return 1
-	case before && !after:
-		return -1
-	}
-	return 0
-}
+func step(before, after bool) int64 { return int64(bools.Int(after) - bools.Int(before)) }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -439,7 +440,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	d := result.Diagnosis{Answer: result.Healthy, Causes: []result.Cause{}, Standing: r.standing(), Doubts: r.disturbedCalm()}
 	d.Symptoms = append(r.unexplained(causes), r.unexplainedGates(causes)...)
 	slices.SortStableFunc(causes, func(a, b firing) int { // limits come last, because they explain only the remaining symptoms
-		return cmp.Or(compareBool(a.mechanism.Load, b.mechanism.Load), a.began.Compare(b.began))
+		return cmp.Or(cmp.Compare(bools.Int(a.mechanism.Load), bools.Int(b.mechanism.Load)), a.began.Compare(b.began))
 	})
 	for _, f := range causes {
 		if f.mechanism.Load && !f.harms {
@@ -478,17 +479,6 @@ func addLimit(all []result.Cause, c result.Cause) []result.Cause {
 		}
 	}
 	return append(all, c)
-}
-
-// compareBool is like cmp.Compare: false is less than true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 func (r reasoning) cause(f firing) result.Cause {

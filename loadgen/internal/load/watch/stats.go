@@ -122,10 +122,3 @@ func (w *Watches) sums(s *watchStats) (result.Watches, *latency.Histogram) {
 	}
 	return r, slowest
 }
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/atomicmax"
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
@@ -106,7 +107,7 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 	for i := range w.watchers {
 		v := &w.watchers[i]
 		v.set, v.id, v.slow = w, i, isSlow(t.Share.Number(i), l.Slow.Fraction)
-		w.slow += btoi(v.slow)
+		w.slow += bools.Int(v.slow)
 		v.machine = listwatch.Machine{Backoff: listwatch.Backoff(), State: listwatch.List, WaitExpired: true}
 	}
 	return w, collector{w}.register(t.Registerer)

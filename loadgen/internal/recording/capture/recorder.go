@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
@@ -135,7 +136,8 @@ func (s *shape) actor() actor { return actor{s.user, s.as, s.agent} }
 func (rec *recorder) write(ctx context.Context, h recording.Header) (*Result, error) {
 	duplicates := rec.records.pair()
 	w := rec.window()
-	var carried, unended, open, kept, bodies int64
+	var kept int64
+	var carried, unended, open, bodies int
 	actors := map[actor]int64{}
 	_ = rec.records.each(func(r *record) error {
 		s := &rec.records.shapes[r.shape]
@@ -146,10 +148,10 @@ func (rec *recorder) write(ctx context.Context, h recording.Header) (*Result, er
 		}
 		kept++
 		actors[s.actor()]++
-		carried += count(p.carried)
-		unended += count(p.unended)
-		open += count(p.stillOpen)
-		bodies += count(r.size > 0)
+		carried += bools.Int(p.carried)
+		unended += bools.Int(p.unended)
+		open += bools.Int(p.stillOpen)
+		bodies += bools.Int(r.size > 0)
 		return nil
 	})
 	if w.end-w.start > recording.Longest.Microseconds() {
@@ -160,10 +162,10 @@ func (rec *recorder) write(ctx context.Context, h recording.Header) (*Result, er
 	}
 	rec.notes = append(rec.notes, coverage(rec.spans, duplicates > 0)...)
 	for _, n := range []struct {
-		count int64
+		count int
 		what  string
 	}{
-		{duplicates, "events that are in the logs more than once (each counts once)"},
+		{int(duplicates), "events that are in the logs more than once (each counts once)"},
 		{carried, "watches that were already open when the recording begins (they start with the recording)"},
 		{open, "watches that were still open when the recording ends (they end with the recording)"},
 		{unended, "requests whose end is not in the logs (their status code and duration are unknown)"},
@@ -189,13 +191,6 @@ func (rec *recorder) write(ctx context.Context, h recording.Header) (*Result, er
 		return nil, err
 	}
 	return &Result{Lines: rec.lines, Events: rec.events, Out: rec.out, Header: h, Summary: summary}, nil
-}
-
-func count(yes bool) int64 {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // actors assigns an index to each actor: 0 to the actor with the most requests, and so on.

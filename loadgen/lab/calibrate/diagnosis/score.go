@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -340,14 +341,14 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 		var onsets []float64
 		said := map[string]int{}
 		for _, t := range kinds[name] {
-			e += count(t.exact())
+			e += bools.Int(t.exact())
 			if t.planted.size == middle {
-				middles, middlesExact = middles+1, middlesExact+count(t.exact())
+				middles, middlesExact = middles+1, middlesExact+bools.Int(t.exact())
 			}
-			f += count(t.top(1))
-			printed += count(t.namedFirst())
-			n += count(t.top(3))
-			v += count(t.words(0))
+			f += bools.Int(t.top(1))
+			printed += bools.Int(t.namedFirst())
+			n += bools.Int(t.top(3))
+			v += bools.Int(t.words(0))
 			if s, ok := t.onset(); ok {
 				onsets = append(onsets, s)
 			}
@@ -362,7 +363,7 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 	fmt.Fprintf(w, "\nOf these, the middle sizes: %s\n", runner.Share(middlesExact, middles))
 	abstained := 0
 	for _, t := range all {
-		abstained += count(t.said.Answer == result.Unknown)
+		abstained += bools.Int(t.said.Answer == result.Unknown)
 	}
 	fmt.Fprintf(w, "\nAnswered unknown: %s\n", runner.Share(abstained, len(all)))
 	return failures
@@ -371,13 +372,6 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 // middle is the index of the second of a fault's three sizes. Except in the cases that cases.yaml names, the diagnosis
 // was not tuned with this size.
 const middle = 1
-
-func count(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
 
 func median(all []float64) string {
 	if len(all) == 0 {
