@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -193,12 +194,8 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 	return err
 }
 
-// longest and maxSteps limit the comparison period and the diagnosed time with a Prometheus server. They limit memory,
-// because each series has a value at each step.
-const (
-	longest  = 48 * time.Hour
-	maxSteps = 11_000
-)
+// longest is the maximum length of the comparison period and of the diagnosed time with a Prometheus server.
+const longest = 48 * time.Hour
 
 // bounded returns an error if the comparison period or the diagnosed time is too long or has too many steps. It does
 // not check the number of steps if the step is zero (unknown).
@@ -210,8 +207,8 @@ func (o diagnoseOptions) bounded(times diagnosis.Options) error {
 		switch length := s.into.To.Sub(s.into.From); {
 		case length > longest:
 			return exitcode.Usagef("%s %q: a period of %s is too long, the maximum is %s (choose a shorter one)", s.flag, s.text, length, longest)
-		case times.Step > 0 && length/times.Step > maxSteps:
-			return exitcode.Usagef("%s %q: the period has %d steps of %s, the maximum is %d (choose a larger --step or a shorter period)", s.flag, s.text, length/times.Step, times.Step, maxSteps)
+		case times.Step > 0 && length/times.Step > archive.MaxPoints:
+			return exitcode.Usagef("%s %q: the period has %d steps of %s, the maximum is %d (choose a larger --step or a shorter period)", s.flag, s.text, length/times.Step, times.Step, archive.MaxPoints)
 		}
 	}
 	return nil

@@ -33,6 +33,10 @@ const (
 	defaultStep = time.Minute
 )
 
+// MaxPoints is the maximum number of steps of a user's range query, as in Prometheus. It limits memory, because each series has
+// a value at each step.
+const MaxPoints = 11_000
+
 // bounded is a parser that rejects expressions whose evaluation may need too much memory.
 type bounded struct{ parser.Parser }
 

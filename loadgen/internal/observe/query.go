@@ -18,9 +18,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// maxSteps is the maximum number of steps of a range query, as in Prometheus.
-const maxSteps = 11_000
-
 type queryData struct {
 	ResultType parser.ValueType `json:"resultType"`
 	Result     any              `json:"result"`
@@ -54,7 +51,7 @@ func (s *Server) queryRange(r *http.Request) (answer, error) {
 		return answer{}, badParameter("end", errors.New("end timestamp must not be before start time"))
 	case step <= 0:
 		return answer{}, badParameter("step", errors.New("zero or negative query resolution step widths are not accepted. Try a positive integer"))
-	case end.Sub(start)/step > maxSteps:
+	case end.Sub(start)/step > archive.MaxPoints:
 		return answer{}, badData{errors.New("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")}
 	}
 	return s.execute(r, func(ctx context.Context, o promql.QueryOpts, expr string) (promql.Query, error) {

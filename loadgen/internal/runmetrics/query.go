@@ -14,9 +14,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// maxSteps is the maximum number of steps of a range query, as in Prometheus.
-const maxSteps = 11_000
-
 // Query is a PromQL expression and the times at which to evaluate it.
 type Query struct {
 	// Expr is the expression. It may be copied from a dashboard: it may use Grafana's $__range, $__rate_interval and
@@ -45,8 +42,8 @@ func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	if q.Step == 0 {
 		q.Step = r.Interval
 	}
-	if q.Range && q.To.Sub(q.From)/q.Step > maxSteps {
-		return a, exitcode.Usagef("--step %s: over %d points per series (use a longer step)", q.Step, maxSteps)
+	if q.Range && q.To.Sub(q.From)/q.Step > archive.MaxPoints {
+		return a, exitcode.Usagef("--step %s: over %d points per series (use a longer step)", q.Step, archive.MaxPoints)
 	}
 	expr := dashboards.Expand(q.Expr, dashboards.Window{
 		Rate: max(4*r.Interval, q.Step+r.Interval), Interval: q.Step,
