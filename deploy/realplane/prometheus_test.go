@@ -74,7 +74,8 @@ func scraped(ctx context.Context, ask promv1.API, want map[string]string) (strin
 	return "", nil
 }
 
-// evaluated describes a rule that was not evaluated yet, or returns "". It fails if a rule cannot be evaluated.
+// evaluated describes a rule that was not evaluated yet, or returns "". It fails if a rule cannot be evaluated, or if the
+// server has not loaded all rules.
 func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 	loaded, err := alerts.Load()
 	if err != nil {
@@ -84,23 +85,11 @@ func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 	for _, g := range loaded {
 		want[g.Name] = len(g.Rules)
 	}
-	found, err := ask.Rules(ctx, nil)
-	if err != nil {
-		return "", err
+	got, idle, err := allEvaluated(ctx, ask)
+	if err == nil && idle == "" && !maps.Equal(got, want) {
+		err = fmt.Errorf("groups of rules: %v, want %v", got, want)
 	}
-	got := map[string]int{}
-	for _, g := range found.Groups {
-		got[g.Name] = len(g.Rules)
-		for _, r := range g.Rules {
-			if name, err := unevaluated(r); name != "" || err != nil {
-				return name, err
-			}
-		}
-	}
-	if !maps.Equal(got, want) {
-		return "", fmt.Errorf("groups of rules: %v, want %v", got, want)
-	}
-	return "", nil
+	return idle, err
 }
 
 // unevaluated describes the rule if it was not evaluated yet, or returns "". It fails if the rule cannot be evaluated.

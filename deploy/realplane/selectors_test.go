@@ -84,7 +84,7 @@ func TestRenderedRulesMatchTheStack(t *testing.T) {
 		if missing, err = unmatched(ctx, ask, slices.Concat(wanted, panels)); err != nil {
 			return false, err
 		}
-		if idle, err = allEvaluated(ctx, ask); idle != "" || err != nil {
+		if _, idle, err = allEvaluated(ctx, ask); idle != "" || err != nil {
 			return false, err
 		}
 		return !slices.ContainsFunc(missing, func(s string) bool { return excuse(s) == "" }), nil
@@ -289,21 +289,21 @@ func unmatched(ctx context.Context, ask promv1.API, all []string) (missing []str
 	return missing, nil
 }
 
-// allEvaluated describes a rule that was not evaluated yet, or returns "". It fails if a rule cannot be evaluated.
-func allEvaluated(ctx context.Context, ask promv1.API) (string, error) {
+// allEvaluated returns the number of rules of each group. idle describes a rule that was not evaluated yet, or is "".
+// allEvaluated fails if a rule cannot be evaluated.
+func allEvaluated(ctx context.Context, ask promv1.API) (rules map[string]int, idle string, err error) {
 	found, err := ask.Rules(ctx, nil)
-	if err != nil {
-		return "", err
+	if err == nil && len(found.Groups) == 0 {
+		idle = "no rules are loaded"
 	}
-	if len(found.Groups) == 0 {
-		return "no rules are loaded", nil
-	}
+	rules = map[string]int{}
 	for _, g := range found.Groups {
+		rules[g.Name] = len(g.Rules)
 		for _, r := range g.Rules {
-			if name, err := unevaluated(r); name != "" || err != nil {
-				return name, err
+			if idle, err := unevaluated(r); idle != "" || err != nil {
+				return nil, idle, err
 			}
 		}
 	}
-	return "", nil
+	return rules, idle, err
 }
