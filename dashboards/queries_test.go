@@ -53,19 +53,6 @@ func families() map[string]metricnames.Metric {
 	return all
 }
 
-// family returns the metric to which a series belongs.
-func family(all map[string]metricnames.Metric, series string) (metricnames.Metric, bool) {
-	if f, ok := all[series]; ok && f.Type != "histogram" {
-		return f, true
-	}
-	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-		if name, ok := strings.CutSuffix(series, suffix); ok && all[name].Type == "histogram" {
-			return all[name], true
-		}
-	}
-	return metricnames.Metric{}, false
-}
-
 // asked reports whether an expression only tests whether a selector has a series, as the right operand of "and" or
 // "unless". The labels of such a selector are not in the result.
 func asked(s *parser.VectorSelector, path []parser.Node) bool {
@@ -115,7 +102,7 @@ func TestQueries(t *testing.T) {
 			if records[s.Name] != nil {
 				return
 			}
-			f, ok := family(known, s.Name)
+			f, ok := metricnames.Family(known, s.Name)
 			if !ok {
 				t.Errorf("%s: %s is neither a known metric nor a record", name, s.Name)
 				return

@@ -89,6 +89,20 @@ func For(by Reader) []Metric {
 	return all
 }
 
+// Family returns the metric of a series. known contains metrics by name. The series of a histogram have names that end in
+// _bucket, _sum or _count.
+func Family(known map[string]Metric, series string) (Metric, bool) {
+	if m, ok := known[series]; ok && m.Type != "histogram" {
+		return m, true
+	}
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if name, ok := strings.CutSuffix(series, suffix); ok && known[name].Type == "histogram" {
+			return known[name], true
+		}
+	}
+	return Metric{}, false
+}
+
 // Recorded returns the names of the metrics to record from the given components, grouped by component. A name that ends
 // in * is a prefix; Recorded omits other names that begin with this prefix.
 func Recorded(of ...Component) []string {

@@ -50,7 +50,7 @@ func TestRulesNameKnownMetrics(t *testing.T) {
 			if !ok || records[s.Name] {
 				return nil
 			}
-			f, ok := family(families, s.Name)
+			f, ok := Family(families, s.Name)
 			if !ok {
 				t.Errorf("%s reads %s, which is neither a known metric nor a record", name, s.Name)
 				return nil
@@ -98,14 +98,4 @@ func edgesMatched(m *labels.Matcher, edges []float64) int {
 		}
 	}
 	return n
-}
-
-func family(families map[string]Metric, series string) (Metric, bool) {
-	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-		if f, ok := families[strings.TrimSuffix(series, suffix)]; ok && f.Type == "histogram" && strings.HasSuffix(series, suffix) {
-			return f, true
-		}
-	}
-	f, ok := families[series]
-	return f, ok && f.Type != "histogram"
 }
