@@ -245,7 +245,7 @@ func (p *page) missing(c metricChart, err error) string {
 func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	errors := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
 		for load, r := range s.Requests {
-			add(load, r.Failures()-r.Failed["canceled"]+r.Unsent)
+			add(load, r.Failures()-r.Failed[samples.Canceled]+r.Unsent)
 		}
 	})
 	relists := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {

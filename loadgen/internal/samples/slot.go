@@ -164,7 +164,7 @@ func (r *Requests) Failed(outcome string, took, own time.Duration) {
 	r.failed[outcome]++
 	r.mu.Unlock()
 	r.took(took, own)
-	if outcome != canceled {
+	if outcome != Canceled {
 		r.spread.add(took - own)
 	}
 }

@@ -18,8 +18,8 @@ type Window struct {
 	took          [buckets]int64 // number of requests by duration in the last Span
 }
 
-// canceled is the outcome of requests that were canceled because the run ended.
-const canceled = "canceled"
+// Canceled is the outcome of requests that were canceled because the run ended.
+const Canceled = "canceled"
 
 type summary struct {
 	until time.Time
@@ -72,7 +72,7 @@ func (w *Window) sum(n summary, sign int64) {
 
 func (c *Counts) count(outcome string, n int64) {
 	switch {
-	case outcome == canceled:
+	case outcome == Canceled:
 		return
 	case outcome == "429":
 		c.Throttled += n

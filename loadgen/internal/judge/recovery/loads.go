@@ -10,9 +10,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// canceled is the outcome of requests that the generator gave up at the end of the run.
-const canceled = "canceled"
-
 // moment holds the request counts of one load in one time slot of the samples.
 type moment struct {
 	from, until time.Time
@@ -29,7 +26,7 @@ func (in run) loads(f span) []result.LoadRecovery {
 			continue
 		}
 		for load, r := range s.Requests {
-			m := moment{from: s.From(), until: s.Until(), RequestSlot: r, failed: r.Failures() - r.Failed[canceled]}
+			m := moment{from: s.From(), until: s.Until(), RequestSlot: r, failed: r.Failures() - r.Failed[samples.Canceled]}
 			m.bad = m.failed > 0 || r.Unsent > 0 || r.SlowestExternal() > in.bound(load).Seconds()
 			byLoad[load] = append(byLoad[load], m)
 		}
@@ -108,7 +105,7 @@ func (w *watch) spoil(m moment) {
 		w.failedBy = m.until
 	}
 	for outcome, n := range m.RequestSlot.Failed {
-		if outcome == canceled {
+		if outcome == samples.Canceled {
 			continue
 		}
 		if w.r.Outcomes == nil {
