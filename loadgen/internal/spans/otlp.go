@@ -3,7 +3,6 @@ package spans
 import (
 	"bufio"
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,9 +108,9 @@ type (
 		Spans []jsonSpan `json:"spans"`
 	}
 	jsonSpan struct {
-		TraceID    string      `json:"traceId"`
-		SpanID     string      `json:"spanId"`
-		Parent     string      `json:"parentSpanId,omitempty"`
+		TraceID    TraceID     `json:"traceId"`
+		SpanID     ID          `json:"spanId"`
+		Parent     ID          `json:"parentSpanId,omitzero"`
 		Name       string      `json:"name"`
 		Kind       int         `json:"kind"`
 		Start      integer     `json:"startTimeUnixNano"`
@@ -127,8 +126,8 @@ type (
 		Attributes []keyValue `json:"attributes,omitempty"`
 	}
 	jsonLink struct {
-		TraceID string `json:"traceId"`
-		SpanID  string `json:"spanId"`
+		TraceID TraceID `json:"traceId"`
+		SpanID  ID      `json:"spanId"`
 	}
 	status struct {
 		Code int `json:"code,omitempty"`
@@ -217,12 +216,9 @@ func writeLine(w io.Writer, all []Span) error {
 			of[s.Process] = i
 			data.ResourceSpans = append(data.ResourceSpans, resourceSpans{attributed{[]keyValue{{"service.name", value(s.Process)}}}, []scopeSpans{{}}})
 		}
-		j := jsonSpan{TraceID: s.Trace.String(), SpanID: s.ID.String(), Name: s.Name, Kind: kindInternal, Start: integer(s.Start), End: integer(s.End), Attributes: toJSON(s.Attributes)}
-		if s.Parent != (ID{}) {
-			j.Parent = s.Parent.String()
-		}
+		j := jsonSpan{TraceID: s.Trace, SpanID: s.ID, Parent: s.Parent, Name: s.Name, Kind: kindInternal, Start: integer(s.Start), End: integer(s.End), Attributes: toJSON(s.Attributes)}
 		if s.Link != (Link{}) {
-			j.Links = []jsonLink{{s.Link.Trace.String(), s.Link.ID.String()}}
+			j.Links = []jsonLink{{s.Link.Trace, s.Link.ID}}
 		}
 		if s.Client {
 			j.Kind = kindClient
@@ -283,15 +279,13 @@ func readLine(line []byte, take func(Span)) (invalid int, err error) {
 		process := serviceOf(fromJSON(resource.Resource.Attributes))
 		for _, scope := range resource.ScopeSpans {
 			for _, j := range scope.Spans {
-				s := Span{Process: process, Name: j.Name, Client: j.Kind == kindClient, Start: int64(j.Start), End: int64(j.End), Failed: j.Status.Code == statusError, Attributes: fromJSON(j.Attributes)}
-				if !setHex(s.Trace[:], j.TraceID) || !setHex(s.ID[:], j.SpanID) {
+				s := Span{Trace: j.TraceID, ID: j.SpanID, Parent: j.Parent, Process: process, Name: j.Name, Client: j.Kind == kindClient, Start: int64(j.Start), End: int64(j.End), Failed: j.Status.Code == statusError, Attributes: fromJSON(j.Attributes)}
+				if s.Trace == (TraceID{}) || s.ID == (ID{}) {
 					invalid++
 					continue
 				}
-				setHex(s.Parent[:], j.Parent)
 				if len(j.Links) > 0 {
-					setHex(s.Link.Trace[:], j.Links[0].TraceID)
-					setHex(s.Link.ID[:], j.Links[0].SpanID)
+					s.Link = Link{j.Links[0].TraceID, j.Links[0].SpanID}
 				}
 				for _, e := range j.Events[:min(len(j.Events), maxEvents+1)] {
 					s.Events = append(s.Events, Event{e.Name, int64(e.At), fromJSON(e.Attributes)})
@@ -309,11 +303,6 @@ func unmarshal(text []byte, most int, into any) error {
 		return fmt.Errorf("it has %d objects, more than %d", n, most)
 	}
 	return json.Unmarshal(text, into)
-}
-
-func setHex(to []byte, text string) bool {
-	id, err := hex.DecodeString(text)
-	return err == nil && setID(to, id)
 }
 
 func fromJSON(all []keyValue) []Attribute {

@@ -4,23 +4,29 @@ import "strconv"
 
 // Request is a traced request, as its client saw it.
 type Request struct {
-	Trace TraceID
-	ID    ID // of the client's span, the parent of the API server's span; zero if Client is set
+	Trace TraceID `json:"traceId"`
+	ID    ID      `json:"spanId"` // of the client's span, the parent of the API server's span; zero if Client is set
 	// Load is the load that sent the request. If no load sent it, Load is empty, and Client is the program that sent it,
 	// such as kube-scheduler. The times are then from the API server's span. Phase is the phase in which the request was
 	// due; empty means before the first phase.
-	Load, Client, Phase string
+	Load   string `json:"load,omitempty"`
+	Client string `json:"client,omitempty"`
+	Phase  string `json:"phase"`
 	// Verb and Resource are as in the results of the load, such as create and configmaps. If Client is set, Verb is the
 	// HTTP method or LIST, such as POST for the resource pods/binding.
-	Verb, Resource string
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
 	// Due is the time at which the request was to be sent, and Sent the time at which the generator began to send it.
 	// First is the time of the first byte of the response; zero if there was no response. Last is the time of the last
 	// byte, or of the failure. All times are nanoseconds since 1970.
-	Due, Sent, First, Last int64
+	Due   int64 `json:"dueUnixNano"`
+	Sent  int64 `json:"sentUnixNano"`
+	First int64 `json:"firstByteUnixNano,omitempty"`
+	Last  int64 `json:"lastByteUnixNano"`
 	// Status is the HTTP status of the response. Failure is the kind of failure, such as "timeout"; empty if the client
 	// read the whole response.
-	Status  int
-	Failure string
+	Status  int    `json:"status,omitempty"`
+	Failure string `json:"failure,omitempty"`
 }
 
 // Failed reports whether the client did not read a whole response, or whether its status was 429 or 5xx.
@@ -38,11 +44,11 @@ func (r *Request) group() groupKey { return groupKey{r.Load, r.Client, r.Verb, r
 // Trace is a kept trace.
 type Trace struct {
 	Request
-	Spans []Span
+	Spans []Span `json:"-"` // SpansFile contains them
 	// Why lists the reasons why the Keeper kept the trace: Slow, Sampled, Unsuccessful, Life.
-	Why []string
+	Why []string `json:"why"`
 	// Lost is the number of spans that the Keeper dropped because the trace had too many, or because the memory was full.
-	Lost int
+	Lost int `json:"lostSpans,omitempty"`
 }
 
 // Reasons why the Keeper keeps a trace. A group contains the requests of one load or other client, verb, resource and

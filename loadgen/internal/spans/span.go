@@ -25,6 +25,26 @@ func (t TraceID) String() string { return hex.EncodeToString(t[:]) }
 // String returns the id in hexadecimal.
 func (s ID) String() string { return hex.EncodeToString(s[:]) }
 
+// MarshalText returns the id in hexadecimal.
+func (t TraceID) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// MarshalText returns the id in hexadecimal.
+func (s ID) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText sets the id to a hexadecimal text, or to zero if the text is not a valid id.
+func (t *TraceID) UnmarshalText(text []byte) error { setHex(t[:], text); return nil }
+
+// UnmarshalText sets the id to a hexadecimal text, or to zero if the text is not a valid id.
+func (s *ID) UnmarshalText(text []byte) error { setHex(s[:], text); return nil }
+
+// setHex decodes a hexadecimal id. It sets the id to zero if the text is not valid.
+func setHex(id, text []byte) {
+	clear(id)
+	if decoded, err := hex.DecodeString(string(text)); err == nil {
+		setID(id, decoded)
+	}
+}
+
 // Span is an operation of a process, for example an API server's call of a webhook. Times are nanoseconds since 1970.
 type Span struct {
 	Trace  TraceID

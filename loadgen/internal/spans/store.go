@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/stormglass/stormglass/internal/atomicfile"
 	"github.com/stormglass/stormglass/internal/userfile"
@@ -34,34 +35,12 @@ type Index struct {
 	Refused int64 `json:"refused"`
 	Invalid int64 `json:"invalid"`
 	// Omitted: kept traces that did not fit into SpansFile
-	Omitted int64        `json:"omitted"`
-	Traces  []IndexEntry `json:"traces"`
+	Omitted int64   `json:"omitted"`
+	Traces  []Trace `json:"traces"`
 	// Names, Parts and Pods: as in result.json
 	Names []result.SpanName  `json:"names"`
 	Parts []result.SpanParts `json:"parts"`
 	Pods  []result.PodLife   `json:"pods"`
-}
-
-// IndexEntry is a kept trace, without its spans.
-type IndexEntry struct {
-	Trace string `json:"traceId"`
-	Span  string `json:"spanId"`
-	Load  string `json:"load,omitempty"`
-	// Client: program that sent the request, if no load did
-	Client string `json:"client,omitempty"`
-	Phase  string `json:"phase"`
-	// Verb and Resource: as in the results of the load
-	Verb     string `json:"verb"`
-	Resource string `json:"resource"`
-	// Due, Sent, First, Last: see Request, in nanoseconds since 1970
-	Due     int64    `json:"dueUnixNano"`
-	Sent    int64    `json:"sentUnixNano"`
-	First   int64    `json:"firstByteUnixNano,omitempty"`
-	Last    int64    `json:"lastByteUnixNano"`
-	Status  int      `json:"status,omitempty"`
-	Failure string   `json:"failure,omitempty"`
-	Why     []string `json:"why"`
-	Lost    int      `json:"lostSpans,omitempty"`
 }
 
 // maxOnDisk is the maximum size of SpansFile in bytes.
@@ -74,7 +53,7 @@ func (x Index) Write(dir string, all []Trace) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	x.Traces = []IndexEntry{}
+	x.Traces = []Trace{}
 	err := atomicfile.WriteFunc(filepath.Join(dir, SpansFile), func(f io.Writer) error {
 		w := bufio.NewWriter(f)
 		size := 0
@@ -93,10 +72,7 @@ func (x Index) Write(dir string, all []Trace) error {
 			if _, err := w.Write(line.Bytes()); err != nil {
 				return err
 			}
-			x.Traces = append(x.Traces, IndexEntry{
-				Trace: t.Trace.String(), Span: t.ID.String(), Load: t.Load, Client: t.Client, Phase: t.Phase, Verb: t.Verb, Resource: t.Resource,
-				Due: t.Due, Sent: t.Sent, First: t.First, Last: t.Last, Status: t.Status, Failure: t.Failure, Why: t.Why, Lost: t.Lost,
-			})
+			x.Traces = append(x.Traces, *t)
 		}
 		return w.Flush()
 	})
@@ -127,13 +103,14 @@ func Read(dir string) (Index, []Trace, error) {
 	if err != nil {
 		return x, nil, fmt.Errorf("%s/%s: %w", Dir, IndexFile, err)
 	}
-	all := make([]Trace, len(x.Traces))
+	all := slices.Clone(x.Traces)
 	of := map[TraceID]*Trace{}
-	for i, e := range x.Traces {
+	for i := range all {
 		t := &all[i]
-		t.Request = Request{Load: e.Load, Client: e.Client, Phase: e.Phase, Verb: e.Verb, Resource: e.Resource, Due: limitTime(e.Due), Sent: limitTime(e.Sent), First: limitTime(e.First), Last: limitTime(e.Last), Status: e.Status, Failure: e.Failure}
-		t.Why, t.Lost = e.Why, e.Lost
-		if !setHex(t.Trace[:], e.Trace) || !setHex(t.ID[:], e.Span) && e.Client == "" {
+		for _, at := range []*int64{&t.Due, &t.Sent, &t.First, &t.Last} {
+			*at = limitTime(*at)
+		}
+		if t.Trace == (TraceID{}) || t.ID == (ID{}) && t.Client == "" {
 			return x, nil, fmt.Errorf("%s/%s: traces[%d]: traceId or spanId is not a valid ID", Dir, IndexFile, i)
 		}
 		of[t.Trace] = t
