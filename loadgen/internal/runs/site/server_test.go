@@ -182,6 +182,27 @@ func TestTrendPage(t *testing.T) {
 	}
 }
 
+// A page of trends as one file shows one variant, and names the others.
+func TestTrendFileNamesOtherVariants(t *testing.T) {
+	dir := t.TempDir()
+	runstest.Write(t, dir, 5, 1, func(i int, r *result.Result, _ *string) {
+		if i >= 3 {
+			r.Run.Variant = "large"
+		}
+	})
+	index, err := runs.Open([]string{dir}, []string{""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	if err := WriteTrend(t.Context(), &page, index); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page.String(), "3 runs, ") || !strings.Contains(page.String(), "ci-gate (large) (2 runs)") {
+		t.Errorf("the page lacks the number of its runs or the other variant: %s", &page)
+	}
+}
+
 // The largest values of a gate have positions in the chart.
 func TestTrendOfLargeValues(t *testing.T) {
 	dir := t.TempDir()

@@ -336,7 +336,8 @@ func trendCSV(g group) string {
 	return b.String()
 }
 
-// WriteTrend writes the page with the trends of the scenario and variant with the most runs in the index, as one file.
+// WriteTrend writes the page with the trends of the scenario and variant with the most runs in the index, as one file. The
+// page names the other scenarios and variants.
 func WriteTrend(ctx context.Context, w io.Writer, index *runs.Index) error {
 	index.Scan(ctx)
 	groups := groupsOf(index.Snapshot().Entries, 1)
@@ -345,5 +346,12 @@ func WriteTrend(ctx context.Context, w io.Writer, index *runs.Index) error {
 	}
 	l := links{static: true, alone: true}
 	d := trendPage(groups[:1], groups[0], l)
+	others := document.Section{ID: "others", Title: "Scenarios and variants that this page leaves out"}
+	for _, g := range groups[1:] {
+		others.Text = append(others.Text, fmt.Sprintf("%s (%s)", g.name(), count(len(g.all), "run")))
+	}
+	if len(others.Text) > 0 {
+		d.Sections = append(d.Sections, others)
+	}
 	return document.Write(w, d)
 }
