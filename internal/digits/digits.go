@@ -37,3 +37,11 @@ func Change(share float64) string {
 	}
 	return fmt.Sprintf("%+.1f%%", 100*share)
 }
+
+// Count returns a number with its noun, such as "1 run" or "30 runs".
+func Count[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

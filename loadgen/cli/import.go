@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
@@ -101,7 +102,7 @@ func (f *importFlags) convert(cmd *cobra.Command, fractions bool, do func(import
 	if err := comparison(progressTo(cmd), r.Summary); err != nil {
 		return err
 	}
-	last := fmt.Sprintf("%s: %d of %d parts were imported completely, %s", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
+	last := fmt.Sprintf("%s: %d of %d parts were imported completely, %s", cmp.Or(f.out, r.Name), r.Whole, r.Items, digits.Count(len(r.Remarks), "remark"))
 	if len(r.Lost) > 0 {
 		last += "; left out: " + strings.Join(r.Lost, ", ")
 	}
@@ -126,13 +127,6 @@ func comparison(w io.Writer, rows []importer.Row) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", terminal.Clean(r.Part), r.What, terminal.Clean(r.Original), terminal.Clean(r.Scenario))
 	}
 	return t.Flush()
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // write writes the scenario to standard output, or writes it and its templates to new files.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -123,10 +124,10 @@ func (l listedScenario) facts() string {
 		facts[0] = "at most " + facts[0]
 	}
 	if l.Nodes > 0 {
-		facts = append(facts, counted(l.Nodes, "node"))
+		facts = append(facts, digits.Count(l.Nodes, "node"))
 	}
 	if n := len(l.Variants); n > 0 {
-		facts = append(facts, counted(n, "variant"))
+		facts = append(facts, digits.Count(n, "variant"))
 	}
 	for _, kind := range control.Kinds() {
 		if n := l.Components[kind]; n > 1 {

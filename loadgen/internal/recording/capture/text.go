@@ -25,7 +25,7 @@ func WriteText(to io.Writer, r *Result) error {
 	h, s := &r.Header, &r.Summary
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s of %s in %s, %s per second, dispersion %s\n", r.Out,
-		number(s.Requests, "request"), number(int64(len(h.Actors)), "actor"), s.Length.D().Round(time.Millisecond), digits.Format(s.Rate, 4), digits.Format(s.Dispersion, 3))
+		digits.Count(s.Requests, "request"), digits.Count(int64(len(h.Actors)), "actor"), s.Length.D().Round(time.Millisecond), digits.Format(s.Rate, 4), digits.Format(s.Dispersion, 3))
 	if n := s.Watches; n.Count > 0 {
 		fmt.Fprintf(&b, "%s, open for %s (p50), %s (p99), %s (longest)\n", watches(n.Count), n.P50.D(), n.P99.D(), n.Max.D())
 	}
@@ -61,7 +61,7 @@ func dropped(reasons map[string]int64, kept ...int64) string {
 	for _, name := range names {
 		parts = append(parts, fmt.Sprintf("%s %d (%s%%)", name, reasons[name], digits.Format(100*float64(reasons[name])/float64(all), 3)))
 	}
-	return fmt.Sprintf("%d of %s: %s", total, number(all, "request"), strings.Join(parts, ", "))
+	return fmt.Sprintf("%d of %s: %s", total, digits.Count(all, "request"), strings.Join(parts, ", "))
 }
 
 func table[K cmp.Ordered](to io.Writer, title string, rows []recording.Share[K], name func(K) string) {
@@ -82,13 +82,6 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []recording.Share[K],
 	_ = w.Flush() // cannot fail: it writes to memory
 }
 
-func number(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 func watches(n int64) string {
 	if n == 1 {
 		return "1 watch"
@@ -100,7 +93,7 @@ func writeSnapshot(to io.Writer, s *recording.Snapshot) {
 	if s == nil {
 		return
 	}
-	fmt.Fprintf(to, "the cluster has %s, with %d pods on the median node and %d on the node with the most pods\n", number(s.Nodes, "node"), s.PodsPerNode.P50, s.PodsPerNode.Max)
+	fmt.Fprintf(to, "the cluster has %s, with %d pods on the median node and %d on the node with the most pods\n", digits.Count(s.Nodes, "node"), s.PodsPerNode.P50, s.PodsPerNode.Max)
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nresource\tobjects\tnamespaces\tmost in one\tbytes p50\tbytes p99")
 	for _, r := range s.Resources {

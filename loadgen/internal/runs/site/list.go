@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/document"
@@ -143,7 +144,7 @@ func rowOf(s runs.Snapshot, e *runs.Entry, l links) document.Row {
 	} else {
 		name.Dim = string(e.Kind)
 		if n := len(s.Members(e.Path)); n > 0 && !l.static {
-			name.Links = append(name.Links, document.Link{Text: count(n, "run"), To: l.home("in", e.Path)})
+			name.Links = append(name.Links, document.Link{Text: digits.Count(n, "run"), To: l.home("in", e.Path)})
 		}
 	}
 	if tags := append(e.LabelTexts(), e.Settings...); len(tags) > 0 {

@@ -115,11 +115,3 @@ func trendFile(scenario, variant string) string {
 func (l links) newDocument(title string) document.Document {
 	return document.Document{Title: title + ": Stormglass", Heading: title, Script: template.JS(script), Live: !l.static}
 }
-
-// count returns a number with a noun, such as "1 run" or "30 runs".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -96,7 +96,7 @@ func against(e *runs.Entry, baseline []*runs.Entry) string {
 		span = when(baseline[n-1]) + " to " + span
 	}
 	fmt.Fprintf(&b, "Compared with %s, %s:\n\n| metric | baseline, mean | baseline, range | this run | change |\n|---|---:|---:|---:|---:|\n",
-		count(len(baseline), "baseline run"), span)
+		digits.Count(len(baseline), "baseline run"), span)
 	for _, v := range e.Values {
 		var values []float64
 		for _, o := range baseline {

@@ -117,7 +117,7 @@ func (c change) proof() string {
 		}
 		return n
 	}
-	return fmt.Sprintf("%s before, %s after, p = %.1g", count(counted(from, c.at.Run), "run"), count(counted(c.at.Run, to), "run"), c.at.P)
+	return fmt.Sprintf("%s before, %s after, p = %.1g", digits.Count(counted(from, c.at.Run), "run"), digits.Count(counted(c.at.Run, to), "run"), c.at.P)
 }
 
 // row returns the table row of a change.
@@ -167,7 +167,7 @@ func trendPage(groups []group, g group, l links) document.Document {
 	d := l.newDocument("Trends of " + g.name())
 	d.Links = l.navigation(groups)
 	first, last := g.all[0], g.all[len(g.all)-1]
-	d.Line = fmt.Sprintf("%s, %s to %s", count(len(g.all), "run"), when(first), when(last))
+	d.Line = fmt.Sprintf("%s, %s to %s", digits.Count(len(g.all), "run"), when(first), when(last))
 	empty := "No metric changed its mean by 5% or more."
 	if len(g.all) < changepoint.MinValues {
 		empty = fmt.Sprintf("These are too few runs: the search for changes needs at least %d.", changepoint.MinValues)
@@ -184,7 +184,7 @@ func trendPage(groups []group, g group, l links) document.Document {
 	others := document.Section{ID: "scenarios", Title: "Other scenarios"}
 	for _, o := range groups {
 		if o.name() != g.name() {
-			others.Links = append(others.Links, document.Link{Text: fmt.Sprintf("%s (%s)", o.name(), count(len(o.all), "run")), To: l.trends(o.scenario, o.variant)})
+			others.Links = append(others.Links, document.Link{Text: fmt.Sprintf("%s (%s)", o.name(), digits.Count(len(o.all), "run")), To: l.trends(o.scenario, o.variant)})
 		}
 	}
 	if !l.static {
@@ -230,7 +230,7 @@ func (g group) chart(f result.TrendFigure, l links) document.Figure {
 	}
 	figure := document.Figure{
 		ID: "metric-" + chart.Slug(f.Name), Caption: fmt.Sprintf("%s (axis from 0 to %s)", caption, report.Amount(f.Unit, most)),
-		Drawing: document.Drawing{Width: width, Height: height, Label: fmt.Sprintf("%s in %s, with %s", f.Name, count(len(g.all), "run"), count(len(f.Changes), "change"))},
+		Drawing: document.Drawing{Width: width, Height: height, Label: fmt.Sprintf("%s in %s, with %s", f.Name, digits.Count(len(g.all), "run"), digits.Count(len(f.Changes), "change"))},
 		Left:    when(g.all[0]), Right: when(g.all[len(g.all)-1]),
 	}
 	add := func(s document.Shape) { figure.Drawing.Shapes = append(figure.Drawing.Shapes, s) }
@@ -348,7 +348,7 @@ func WriteTrend(ctx context.Context, w io.Writer, index *runs.Index) error {
 	d := trendPage(groups[:1], groups[0], l)
 	others := document.Section{ID: "others", Title: "Scenarios and variants that this page leaves out"}
 	for _, g := range groups[1:] {
-		others.Text = append(others.Text, fmt.Sprintf("%s (%s)", g.name(), count(len(g.all), "run")))
+		others.Text = append(others.Text, fmt.Sprintf("%s (%s)", g.name(), digits.Count(len(g.all), "run")))
 	}
 	if len(others.Text) > 0 {
 		d.Sections = append(d.Sections, others)
