@@ -194,8 +194,9 @@ func TestOneContainerOfTwoFails(t *testing.T) {
 	l.awaitPod("always", "Running, ready, running, running x1 after Error(1)")
 }
 
-// A life without stages costs the same requests as a pod without a life.
-func TestLifeWithoutStagesChangesNoRequest(t *testing.T) {
+// A pod with a life without stages writes the same statuses (phase, states of containers, Ready) as a pod without a life.
+// Events and times may differ: a readiness probe of a life succeeds after its first period.
+func TestLifeWithoutStagesChangesNoStatus(t *testing.T) {
 	probe := &corev1.Probe{}
 	always := corev1.ContainerRestartPolicyAlways
 	for name, change := range map[string]func(*corev1.Pod){
