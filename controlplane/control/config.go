@@ -334,7 +334,7 @@ func (c Config) topologyProblems() []Problem {
 	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 0 to %d; one replica is the leader, other replicas are on standby", maxReplicas))
 	if n := c.APIServer.Descriptors; n != 0 && (n < minAPIServerDescriptors || n > maxAPIServerDescriptors) {
 		all = append(all, Problem{"apiServer.descriptors", fmt.Sprintf("%d is out of bounds", n),
-			fmt.Sprintf("from %d to %d, because an API server does not start with fewer; 0 means this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})
+			fmt.Sprintf("from %d (an API server does not start with fewer) to %d; 0 means this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})
 	}
 	count("apiServer.cpus", c.APIServer.CPUs, maxCPUs, fmt.Sprintf("from 1 to %d", maxCPUs))
 	switch c.Etcd.Topology {

@@ -32,8 +32,13 @@ func (p Phase) checkTransitions() error {
 			return fmt.Errorf("transition %s appears twice", t.Name)
 		}
 		once[t.Name] = true
-		if t.Latency.Count+t.Gone != t.Began || t.Open > t.Latency.Count || (t.Open > 0) != (t.SoFar != nil) {
-			return fmt.Errorf("transition %s: its %d objects do not add up", t.Name, t.Began)
+		switch {
+		case t.Latency.Count+t.Gone != t.Began:
+			return fmt.Errorf("transition %s: %d latencies and %d gone objects do not add up to %d begun", t.Name, t.Latency.Count, t.Gone, t.Began)
+		case t.Open > t.Latency.Count:
+			return fmt.Errorf("transition %s: %d objects are open, but it has only %d latencies", t.Name, t.Open, t.Latency.Count)
+		case (t.Open > 0) != (t.SoFar != nil):
+			return fmt.Errorf("transition %s: soFar must be set if objects are open, and only then (open is %d)", t.Name, t.Open)
 		}
 	}
 	return nil

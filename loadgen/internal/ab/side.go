@@ -88,14 +88,14 @@ func (s *Side) take(ctx context.Context, spec string) error {
 	info, err := os.Stat(spec)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return exitcode.Usagef("no such file (write %s)", specHint)
+		return exitcode.Usagef("no such file (give %s)", specHint)
 	case err != nil:
 		return exitcode.Usagef("%w", userfile.Cause(err))
 	case info.IsDir():
 		s.Baseline = spec
 		return nil
 	case !info.Mode().IsRegular():
-		return exitcode.Usagef("this is not a regular file (write %s)", specHint)
+		return exitcode.Usagef("this is not a regular file (give %s)", specHint)
 	case info.Mode().Perm()&0o111 != 0 || isProgram(spec):
 		if s.ControlPlane != "" {
 			return exitcode.Usagef("%s was already given (specify only one binary or revision)", s.given())

@@ -45,9 +45,9 @@ func (s *Search) stuck() bool {
 	return s.bad > 0 && !badBelow && s.near(s.held, s.ceiling) && s.quantile(0.5) >= s.ceiling
 }
 
-// tryAbove removes the ceiling (see belowCeiling), so the search tries higher loads again. It does so once, and only if
-// a trial was bad: the generator managed that trial's load, so other processes may have caused the invalid trials.
-// Otherwise it ends the search with the generator as the limit.
+// tryAbove removes the ceiling (see belowCeiling), so that the search tries higher loads again. It does this at most once,
+// and only if a trial was bad. A bad trial shows that the generator could send that load, so other processes may have
+// caused the invalid trials. Otherwise tryAbove ends the search with the generator as the limit.
 func (s *Search) tryAbove() {
 	if s.bad == 0 || s.forgotten {
 		s.answer = GeneratorFirst

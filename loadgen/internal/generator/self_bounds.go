@@ -165,8 +165,8 @@ func LoadSaturation(p result.Phase) []string {
 // goroutine does all the work of a connection.
 const busyGenerator = 0.7
 
-// whyLate explains why the generator started requests late in a phase. It blames the rate only if the generator used a
-// CPU most of the time.
+// whyLate explains why the generator started requests late in a phase. It says that the rate is too high only if nothing
+// else kept the machine busy and the generator used at least busyGenerator CPUs on average.
 func whyLate(p result.Phase) string {
 	facts, known := machine.Of(p.Machine, p.Seconds(), 0, true)
 	if !known {

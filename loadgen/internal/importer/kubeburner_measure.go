@@ -258,7 +258,7 @@ func (b *burner) metric(f *fields, item *item) {
 		value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
 	}
 	if refused := b.forJobs(base, expr, value, why, func(m *mapping) { b.judge(false, m) }); refused != "" {
-		item.remark(nil, f.at("query"), "compare has no metric %s: %s", name, refused)
+		item.remark(nil, f.at("query"), "no metric %s in the section compare of the scenario: %s", name, refused)
 	}
 	f.ignore("captureStart")
 }

@@ -136,7 +136,7 @@ func (c Config) validate() (*plan, error) {
 		fail("later is %d (from 0 to count, which is %d)", s.Later, s.Count)
 	}
 	if c.Identities == nil {
-		fail("the identities of the nodes are missing")
+		fail("Config.Identities is nil")
 	}
 	if s.Zones < 1 || s.Pods < 1 {
 		fail("zones is %d and pods is %d (each at least 1)", s.Zones, s.Pods)

@@ -277,13 +277,13 @@ func TestConfigIsChecked(t *testing.T) {
 	good := s.fleet(1, nil).plan.Config
 	good.Identities = ids
 	for what, change := range map[string]func(*Config){
-		"count is 0":                          func(c *Config) { c.Spec.Count = 0 },
-		`fidelity "x" is unknown`:             func(c *Config) { c.Spec.Fidelity = "x" },
-		`cpu "four"`:                          func(c *Config) { c.Spec.CPU = "four" },
-		"name prefix":                         func(c *Config) { c.NamePrefix = "No_" },
-		"identities of the nodes are missing": func(c *Config) { c.Identities = nil },
-		"lower nodes.pods":                    func(c *Config) { c.Spec.Count, c.Spec.Pods = 20000, 110 },
-		"labels":                              func(c *Config) { c.Labels = map[string]string{"no value": "x"} },
+		"count is 0":               func(c *Config) { c.Spec.Count = 0 },
+		`fidelity "x" is unknown`:  func(c *Config) { c.Spec.Fidelity = "x" },
+		`cpu "four"`:               func(c *Config) { c.Spec.CPU = "four" },
+		"name prefix":              func(c *Config) { c.NamePrefix = "No_" },
+		"Config.Identities is nil": func(c *Config) { c.Identities = nil },
+		"lower nodes.pods":         func(c *Config) { c.Spec.Count, c.Spec.Pods = 20000, 110 },
+		"labels":                   func(c *Config) { c.Labels = map[string]string{"no value": "x"} },
 	} {
 		c := good
 		change(&c)

@@ -23,7 +23,7 @@ import (
 // ends, the kernel kills all other processes in them and removes their mounts.
 type namespaces struct {
 	first *exec.Cmd
-	alive io.Closer   // input of the first process. If it closes, also because this program is killed, the process exits
+	alive io.Closer   // stdin of the first process, which exits when it is closed, for example because this program was killed
 	calls chan func() // functions that a thread in the namespaces calls
 }
 

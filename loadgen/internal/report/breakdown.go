@@ -270,5 +270,5 @@ func (t *terminalWriter) breakdown(r result.Result) {
 			share(result.PartFilters, result.PartAdmission, result.PartAdmissionOrFairness, result.PartCache), shareText(b.Unexplained, b.ClientMean))
 	}
 	t.section(tab)
-	t.wrapped("  ", "lag: in loadgen; outside: network, or waiting for a CPU outside the handler; APF: server's queues")
+	t.wrapped("  ", "lag: delay in loadgen; outside: network or wait for a CPU; APF: wait in the API server's queues")
 }

@@ -53,7 +53,8 @@ type bar struct{ From, Width string }
 // mark is an event. Left is its position in percent of the waterfall.
 type mark struct{ Name, At, Left string }
 
-// traceRef refers to a trace. Link is the target of a link; it is empty if the page does not show the trace.
+// traceRef is the short ID of a trace. Link is the id of its element on the page, or "" if the page does not show the
+// trace.
 type traceRef struct{ ID, Link string }
 
 const (

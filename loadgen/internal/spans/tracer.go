@@ -69,7 +69,7 @@ func (t *Tracer) Ended(r Request, now time.Time) {
 	t.keeper.Request(r, now.UnixNano())
 }
 
-// Received adds a span of a component.
+// Received adds a span that a component exported. now is the time at which it arrived.
 func (t *Tracer) Received(s Span, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

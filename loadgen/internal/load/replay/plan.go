@@ -228,7 +228,8 @@ func (p *plan) name(a Arrival, e *recording.Entry, act *action, n int64) object.
 	return name
 }
 
-// absentName is the name of an object that does not exist.
+// absentName is the name that a replay requests if the answer must be 404, or if the cluster has no object of the
+// resource.
 const absentName = "stormglass-none"
 
 // appendPath appends the path of arrival n, with the query but without versions and tokens. `queried` is true if there

@@ -69,8 +69,8 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
-// came counts a request that ended in the phase with the given outcome. `overdue` means that the schedule had already
-// ended.
+// came counts a request whose response arrived in the phase. overdue means that it arrived after the end of the
+// schedule; only successful requests count as overdue.
 func (s *stats) came(o load.Outcome, overdue bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,7 +51,7 @@ type Section struct {
 	Hint      string
 }
 
-// Link is a link to another page, or a part of this page.
+// Link is a link to another page or to a part of this page. To is its href.
 type Link struct{ Text, To string }
 
 // Form is a form whose submission opens a page with its fields as query parameters.

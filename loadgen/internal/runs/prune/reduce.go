@@ -18,9 +18,9 @@ import (
 
 // run is the directory of a run that is reduced.
 type run struct {
-	*os.Root        // the folder
-	dir      string // path in the folder
-	path     string // path of the directory
+	*os.Root        // the folder of runs
+	dir      string // path of the run's directory, relative to the folder
+	path     string // the same directory, joined with the path of the folder
 }
 
 func (r run) at(part ...string) string { return path.Join(r.dir, path.Join(part...)) }

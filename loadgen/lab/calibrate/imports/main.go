@@ -98,7 +98,7 @@ func (o options) table(ctx context.Context, w io.Writer, title string, all []exa
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%d whole, %d with remarks, %d refused; loadgen validate takes %d of %d\n", counts[whole], counts[withRemarks], counts[refused], accepted,
+	fmt.Fprintf(w, "%d complete, %d with remarks, %d refused; loadgen validate accepts %d of %d\n", counts[whole], counts[withRemarks], counts[refused], accepted,
 		counts[whole]+counts[withRemarks])
 	for _, r := range refusals {
 		fmt.Fprintf(w, "  %s: %s\n", r.name, r.says)
