@@ -14,8 +14,8 @@ type Batch struct {
 	// FromIteration: first iteration to create; earlier iterations are skipped, not renumbered
 	FromIteration int `yaml:"fromIteration,omitempty"`
 	ToIteration   int `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
-	// Namespaces: number of namespaces that share the iterations evenly; default 1, the run's namespace, or all of
-	// `namespaceGroup`
+	// Namespaces: number of namespaces that share the iterations evenly; default: all of `namespaceGroup`, else 1 (the
+	// run's namespace)
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1, or all of namespaceGroup"`
 	// NamespaceGroup: use the namespaces of this group
 	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
@@ -62,7 +62,7 @@ type PlacedBatch struct {
 	// OfLoad is true if a load creates the objects, with the load's identity.
 	OfLoad bool
 
-	templates *[]Template // points to the templates in the scenario, also for a load
+	templates *[]Template // points to the templates in the scenario, because the Batch of a load is a copy
 }
 
 // Batches lists all batches with their paths, in this order: objects, actions, teardown, loads.

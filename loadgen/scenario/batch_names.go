@@ -20,7 +20,7 @@ func (s *Scenario) checkBatch(b PlacedBatch) error {
 }
 
 // distinct reports an error if two objects of template i have the same name in the same namespace. It compares only the
-// first and the last replicas and iterations.
+// first maxCompared replicas and iterations, and the last ones.
 func (o *Objects) distinct(i int) error {
 	of := &o.batch.Templates[i]
 	iterations := of.times(o.batch.Iterations)

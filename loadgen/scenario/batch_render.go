@@ -52,8 +52,8 @@ func (o *Objects) DocumentAt(n int) [2]int {
 	return [2]int{i, d}
 }
 
-// Outline returns the manifest that all objects with the DocumentAt of object n share. Placeholders, called slots, mark
-// the parts that differ; `slots` is their number. Outline returns nil if the shared manifest is unknown.
+// Outline returns the manifest that all objects with the same DocumentAt as object n share. Placeholders, called slots,
+// mark the parts that differ; `slots` is their number. Outline returns nil if the shared manifest is unknown.
 func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	i, _, _, d := o.split(n)
 	s := o.shapes[i]

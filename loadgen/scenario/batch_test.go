@@ -160,7 +160,7 @@ func TestBatchOfAKustomization(t *testing.T) {
 	}
 }
 
-// The total size of the files in a directory is limited. One file can appear in it many times.
+// The total size of the files in a directory is limited, because links can make one file appear many times.
 func TestDirectoriesOfManifestsAreBounded(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"s.yaml": strings.Replace(batches, "web.yaml", "links", 1), "links/0.yaml": strings.Repeat("#", 4<<20)})
 	for i := range 16 {

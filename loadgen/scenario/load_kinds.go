@@ -28,8 +28,8 @@ type loadKind struct {
 	fixed      *refusal
 	operations []Operation
 
-	// fields lists the fields that only this and some other kinds accept, and whether the load sets them. It omits
-	// fields that describe the load's objects.
+	// fields lists the fields that this kind accepts and some other kinds do not, and whether the load sets them. It
+	// omits fields that describe the load's objects.
 	fields func(*Load) []field
 	// defaults sets the default values of the fields that the function `fields` returns. It may be nil.
 	defaults func(*Load)

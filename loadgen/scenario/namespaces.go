@@ -108,8 +108,9 @@ func (s *Scenario) spreadBatches() {
 	}
 }
 
-// spread sets the number of namespaces of the batch, unless the scenario sets it: as many as iterationsPerNamespace
-// requires, or all of the group, but at most one for each iteration.
+// spread sets the number of namespaces of the batch, unless the scenario sets it. With iterationsPerNamespace, the
+// iterations determine the number. Otherwise a batch with a group uses all namespaces of the group, or one for each
+// iteration if there are fewer iterations.
 func (b *Batch) spread(s *Scenario) {
 	g := s.NamespaceGroup(b.NamespaceGroup)
 	switch {

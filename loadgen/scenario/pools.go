@@ -113,7 +113,7 @@ func (n *Nodes) AllPools() []NodePool {
 		return all
 	}
 	left := rest
-	var lacking []int // pools without a count; the first lacks the largest part of a node
+	var lacking []int // pools without a count; first the pool that lost most by rounding down
 	lacks := make([]float64, len(all))
 	for i := range all {
 		if p := &all[i]; p.Count == 0 {

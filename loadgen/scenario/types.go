@@ -96,7 +96,7 @@ type Phase struct {
 	Actions []Action `yaml:"actions,omitempty"` // changes to objects, in file order
 	Faults  []Fault  `yaml:"faults,omitempty"`  // faults during the phase
 	Load    []Load   `yaml:"load,omitempty"`    // loads that run for the whole phase
-	// Profiles: kept with the run
+	// Profiles: pprof profiles
 	Profiles []Profile `yaml:"profiles,omitempty"`
 	// Before: commands that run in order before the phase starts
 	Before []Hook `yaml:"before,omitempty"`
@@ -237,7 +237,7 @@ type Nodes struct {
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
 	// Events: with fidelity lean, post a kubelet's four Events for each pod; fidelity kubelet always posts them
 	Events bool   `yaml:"events,omitempty"`
-	Zones  int    `yaml:"zones,omitempty" zero:"3"`  // default 3
+	Zones  int    `yaml:"zones,omitempty" zero:"3"`  // number of zones, default 3
 	CPU    string `yaml:"cpu,omitempty"`             // allocatable on each node, default 8
 	Memory string `yaml:"memory,omitempty"`          // allocatable on each node, default 32Gi
 	Pods   int    `yaml:"pods,omitempty" zero:"110"` // maximum on each node, default 110
@@ -260,7 +260,7 @@ type Nodes struct {
 	PodLives []PodLife `yaml:"podLives,omitempty"`
 	// MaxContainerRestartPeriod: longest back-off between container restarts, default 5m
 	MaxContainerRestartPeriod Duration `yaml:"maxContainerRestartPeriod,omitempty" zero:"5m"`
-	RegisterRate              Rate     `yaml:"registerRate,omitempty" zero:"50/s"` // default 50/s
+	RegisterRate              Rate     `yaml:"registerRate,omitempty" zero:"50/s"` // nodes per second, default 50/s
 }
 
 // NodesRelease returns the Kubernetes release of the simulated kubelets: nodes.version, or by default the oldest

@@ -57,8 +57,7 @@ type Load struct {
 	Start string      `yaml:"start,omitempty"`
 	Slow  SlowWatches `yaml:"slow,omitempty"` // makes some watches read slowly
 
-	// Watches: for changes, the name of a load of kind watches. This load writes its objects, and its watches must deliver
-	// each write
+	// Watches: for changes, name of the watches load whose objects to write; its watches must deliver each write
 	Watches string `yaml:"watches,omitempty"`
 
 	// Clients: clients of a history, each with at most one operation in flight; default 5

@@ -141,7 +141,7 @@ func (b Bytes) MarshalText() ([]byte, error) {
 	return []byte(strconv.FormatInt(int64(b), 10)), nil
 }
 
-// Roughly formats a size with three digits.
+// Roughly formats a size with three digits, in the largest unit that fits.
 func (b Bytes) Roughly() string { return inUnits(float64(b)) }
 
 // Unit is the unit of a value, such as the value of a gate.
