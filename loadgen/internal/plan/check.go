@@ -28,7 +28,7 @@ type placed struct {
 	made    string // path of the deploy action
 	path    string // path of the field that sets the replicas
 	since   int
-	update  *scenario.Action // last rollingUpdate of pods from an earlier phase; nil after the run has waited for the pods
+	update  *scenario.Action // last rollingUpdate that replaces earlier pods; nil after the run has waited for the pods
 	updated string           // path of update
 }
 
@@ -105,8 +105,7 @@ func (c *forecast) actOnOne(path string, phase int, a *scenario.Action) {
 	}
 }
 
-// awaitPods checks that the condition podsReady can become true in the phase, and is not already true when the phase
-// begins.
+// awaitPods reports an error if podsReady cannot become true in the phase, or is already true when the phase begins.
 func (c *forecast) awaitPods(path string, phase int, p *scenario.Phase) {
 	at := path + ".until"
 	nodes, names := c.Nodes, c.Awaited(p)

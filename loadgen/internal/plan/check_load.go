@@ -127,7 +127,8 @@ func (c *forecast) volume() {
 	c.report(largest.Path+".objects", hint, "the objects of all loads take %s, but etcd's quota is %s", scenario.Bytes(sum).Roughly(), scenario.Bytes(quota).Roughly())
 }
 
-// history reports an error for a history that reaches MaxHistory before its phases of fixed length end.
+// history reports an error for a history load that exceeds MaxHistory operations before its phases end. It ignores
+// loads whose phases end by a condition.
 func (c *forecast) history(l Load) {
 	length := l.Fixed
 	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {

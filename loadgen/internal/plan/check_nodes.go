@@ -139,8 +139,8 @@ func (c *forecast) recover(at time.Duration) {
 	c.down, c.nodesFaulty = 0, false
 }
 
-// awaitReady checks that nodesReady can become true in the phase, and may be false when the phase begins. notReady is
-// true if nodes may be NotReady at that time.
+// awaitReady reports an error if nodesReady cannot become true in the phase, or is certainly true when the phase
+// begins. notReady is true if nodes may be NotReady when the phase begins.
 func (c *forecast) awaitReady(path string, p *scenario.Phase, notReady bool) {
 	at := path + ".until"
 	switch {

@@ -17,7 +17,7 @@ import (
 // room describes all nodes of one pool: their number, and the pods, devices, CPU and memory of each node.
 type room struct {
 	count, pods, devices int64
-	cpu, memory          int64 // in thousandths
+	cpu, memory          int64 // in thousandths of a CPU or byte
 }
 
 // rooms returns the rooms of the live nodes that accept pods of a workload kind.

@@ -23,8 +23,8 @@ func (p *Plan) Unserved() []string {
 	return slices.Concat(p.unservedVersions(), p.unserved(), p.unservedSets())
 }
 
-// sparse returns a warning for each load that does less than the scenario says: requests with a single arrival, watches
-// that are not all opened, and ramps and steps that do not complete.
+// sparse returns a warning if nodes renew their Leases too seldom, and for each load that does less than the scenario
+// says: loads with a single request, watches that are not all opened, and ramps and steps that do not complete.
 func (p *Plan) sparse() []string {
 	var all []string
 	warn := func(path, hint, format string, args ...any) {
@@ -120,7 +120,7 @@ func (p *Plan) unservedVersions() (all []string) {
 	return all
 }
 
-// ServesVersion returns a hint if the API servers of a control plane do not serve this version of a kind of Kubernetes.
+// ServesVersion returns a hint if the API servers of a control plane do not serve this version of a built-in kind.
 func ServesVersion(c control.Config, apiVersion, kind string) (hint string) {
 	of, ok := builtin.Resources()[builtin.ResourceOf(apiVersion, kind)]
 	if !ok || c.Serves(apiVersion) {

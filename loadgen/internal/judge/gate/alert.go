@@ -23,8 +23,8 @@ type alert struct {
 	known func(metric string) bool
 }
 
-// book holds the rulesets whose alerts gates may name: first the rules given with the gates, then the shipped rules.
-// Each ruleset is replayed only once, for all gates that name one of its alerts.
+// book holds the rulesets in which the alerts of gates are looked up: first extra, the rules given with the gates, then
+// shipped, Stormglass' own rules. Gates share the rulesets, so that replays evaluates each of them only once.
 type book struct {
 	extra *alerting.Ruleset
 	// shipped returns the shipped rules. It reads them at the first call, because most scenarios name no alert.
@@ -259,9 +259,9 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether a lost scrape cannot be the reason why the alert did not fire. It cannot if each range that
-// the alert reads still contains two samples, and no pending alert was resolved in the gap. gap is the time from the
-// scrape before the lost one to the scrape after it.
+// harmless reports whether a lost scrape cannot be the reason why the alert did not fire. This is so if each range that
+// the alert reads still contains two samples, and the alert did not stop being pending in the gap. gap is the time from
+// the scrape before the lost one to the scrape after it.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	between := gap.to.Sub(gap.from) // between the scrapes before and after: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {

@@ -131,8 +131,8 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 				return t, err
 			}
 		}
-		// Some metrics have no series before the first count, although a component certainly exposes them. Another
-		// selector of the expression may cover that time: "or 0 * other".
+		// A metric may have no series before its first count, although a component certainly exposes it. An expression
+		// with several selectors may still have a value then, for example with "or 0 * other".
 		unborn := len(found) == 0 && c.objective.Name == "expr" && len(c.reads) > 1 && c.known(metric)
 		if unborn && !slices.Contains(t.unborn, metric) {
 			t.unborn = append(t.unborn, metric)

@@ -35,8 +35,9 @@ func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string
 	return f
 }
 
-// busy returns the reason why the machine was busy while a value was measured, or "" if it was not busy. Before the
-// first phase, when the nodes register, the machine counts as busy if it was busy in the first phase.
+// busy returns the reason why the machine was busy while a value was measured, or "" if it was not busy. Values of the
+// whole run, such as the registration time of nodes, are measured before the first phase. For them, busy looks at the
+// first phase.
 func (c Compiled) busy(r reading, phases map[string]result.Phase) string {
 	in := c.measuredIn(r)
 	if r.of == theRun {
@@ -59,8 +60,8 @@ func busyIn(p result.Phase) string {
 	return p.Machine.Busy + " in " + p.Name
 }
 
-// inSeconds reports whether the gate's value is a duration. It uses the unit of the objective or of the bound or, if
-// the bound has no unit, the metrics that the PromQL reads.
+// inSeconds reports whether the gate's value is a duration. The unit of the objective decides. For PromQL, the unit of
+// the bound decides or, if the bound has no unit, the metrics that the PromQL reads.
 func (c Compiled) inSeconds() bool {
 	switch {
 	case c.objective.Unit == scenario.Seconds:
@@ -72,8 +73,8 @@ func (c Compiled) inSeconds() bool {
 	return err == nil && isTime(root)
 }
 
-// isTime reports whether the value of PromQL is a duration: a quantile or the mean of a histogram in seconds, or a
-// gauge in seconds.
+// isTime reports whether the PromQL node n has a duration as its value: a quantile or the mean of a histogram in
+// seconds, or a gauge in seconds.
 func isTime(n parser.Node) bool {
 	switch n := n.(type) {
 	case *parser.ParenExpr:

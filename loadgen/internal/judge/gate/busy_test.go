@@ -27,7 +27,8 @@ func judgedBusy(t *testing.T, gate string, a *archive.Archive, m result.Measurem
 	return res
 }
 
-// expectBusy checks a verdict; no data is for the busy machine, with the value, and exits with 3.
+// expectBusy checks a verdict. If it is no data, the reason must be the busy machine, the value must be withheld, and
+// the exit code must be 3.
 func expectBusy(t *testing.T, gate string, res result.Result, want result.Verdict) {
 	t.Helper()
 	g := res.Gates[0]
@@ -42,8 +43,8 @@ func expectBusy(t *testing.T, gate string, res result.Result, want result.Verdic
 	}
 }
 
-// Times that the generator measured and that break their bound on a busy machine are withheld with their value. Times that hold
-// there, times of quiet phases, counts and shares keep their verdict.
+// A duration that the generator measured on a busy machine is withheld if it breaks its bound. Durations within their
+// bounds, durations of quiet phases, counts and ratios keep their verdict.
 func TestBusyMachineBreaksNoMeasuredTime(t *testing.T) {
 	for gate, want := range map[string]result.Verdict{
 		"objective: request-latency, max: 500ms, load: patch":                   result.NoData,
@@ -69,8 +70,8 @@ func TestBusyMachineBreaksNoMeasuredTime(t *testing.T) {
 	}
 }
 
-// Times that components measured are withheld too where they ran on the same machine; an expression gives a time by the unit of
-// its bound, or by the metrics that it reads.
+// Durations that components measured are withheld too if the components ran on the same machine. The unit of the bound,
+// or the metrics that are read, show whether an expression is a duration.
 func TestBusyMachineBreaksNoScrapedTime(t *testing.T) {
 	lab, m := stormy(t, scrape.Options{})
 	a := lab.Archive()

@@ -24,7 +24,7 @@ type Compiled struct {
 	objective Objective
 	op        string  // "<=" or ">="
 	bound     float64 // in the objective's unit
-	boundless bool    // the gate is a figure: its bound only says which value is the worst
+	boundless bool    // the gate is a figure (see Figures): only the direction of its bound matters
 	order     []string
 	// strict means that every phase of Over must have data.
 	strict bool
@@ -286,7 +286,7 @@ func Figures(s *plan.Plan) ([]Compiled, error) {
 		g := scenario.Gate{
 			Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Transition: f.Transition, Quantile: f.Quantile, Figure: f.Figure, Over: f.Over, Together: f.Together,
 		}
-		// The bound only says which of several values is the worst.
+		// A figure needs a bound only for its direction, which says which of several values is the worst.
 		least := "max"
 		if o := find(f.Objective); o != nil {
 			least, _, _ = strings.Cut(o.Default, ":")

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A figure of the program's own is judged by the worst phase, in its own unit.
+// A gate on a custom figure judges the worst phase, in the unit of the figure.
 func TestCustomFigures(t *testing.T) {
 	m := told()
 	figures := func(seconds, size float64) []result.Custom {

@@ -23,8 +23,8 @@ const (
 	minLate = 0.5
 )
 
-// deliver returns a copy of the phases of a run with Deliveries set: the demanded and the done work of each load and
-// action. If the scenario is nil, the default bounds apply.
+// deliver returns a copy of the phases of a run with Deliveries set: how much work each load and action should do, and
+// how much it did. If the scenario is nil, the default bounds apply.
 func deliver(s *scenario.Scenario, gates []Compiled, m result.Measurements) []result.Phase {
 	d := delivering{s: s, gates: gates, m: m}
 	phases := slices.Clone(m.Phases)
@@ -128,7 +128,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 		shares, replayed := d.recorded(name)
 		due := 0.0
 		for _, r := range rows {
-			if r.Load != name || r.DueSeconds == 0 { // if no time was due, there is no rate
+			if r.Load != name || r.DueSeconds == 0 { // no request was due at any time, so there is no rate
 				continue
 			}
 			asked, done, failed := owed(r, minLate), r.AnsweredInPhase(), r.Sent-r.Succeeded-r.FailedLate
@@ -174,8 +174,8 @@ func (d delivering) full(load string, inFlight float64) string {
 	return "maxInFlight"
 }
 
-// appendJudged appends to `all` a delivery in a phase, with the factor that limited it. If nothing was due, it appends
-// nothing.
+// appendJudged appends the delivery `out` of a phase to `all`, and sets the factor that limited it, if any. If nothing
+// was due, it appends nothing.
 func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.Phase) []result.Delivery {
 	if out.Asked == 0 {
 		return all
@@ -203,7 +203,7 @@ func judgeShare(out result.Delivery, w work, p result.Phase, during, late float6
 }
 
 // watches returns a delivery for each load of watches in a phase. It compares how many watches should be open at the
-// end of the phase with how many were. Old runs did not record these numbers.
+// end of the phase with how many were. Runs of old versions did not record these numbers, and have no such deliveries.
 func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	for _, seen := range p.Watches {
 		w := work{errors: float64(seen.Failed), backlog: float64(max(seen.Due-seen.Open, 0)), outcomes: seen.Failures}
@@ -230,7 +230,8 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 		if a.Rate == 0 || a.Requests == 0 {
 			continue
 		}
-		// The response to the last request of each round arrives about one service time after the request was due.
+		// Subtract the wait for the last response of each round, which arrives about one service time after its request
+		// was due.
 		took := max(a.Seconds-float64(a.Rounds)*min(a.Service.P50, slowAnswer), a.DueSeconds)
 		w.errors, w.outcomes = float64(a.Refused), map[string]int64{"429": a.Refused}
 		w.full, w.queues, w.missing = fmt.Sprintf("its concurrency of %d", a.AtOnce), true, a.Rate*took-float64(a.Done)

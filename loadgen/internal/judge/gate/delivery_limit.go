@@ -15,7 +15,8 @@ type work struct {
 	// Numbers of requests: missing counts requests not done in time, backlog those with an overdue response, and late
 	// those that the generator delayed.
 	missing, errors, backlog, unsent, late float64
-	// all is the total time of the requests in seconds. slow is a lower bound of the time of those over slowAnswer.
+	// all is the total time of the requests in seconds. slow is a lower bound of the total time of the requests slower
+	// than slowAnswer.
 	all, slow float64
 	p50       float64
 	outcomes  map[string]int64
@@ -147,7 +148,8 @@ func (w work) refused() (n float64) {
 	return min(n, w.errors)
 }
 
-// worst returns the most frequent outcome of failed requests.
+// worst names the most frequent outcome of failed requests, as the end of a sentence. It returns "" if no outcome is
+// known.
 func (w work) worst() string {
 	most, of := int64(0), ""
 	for _, code := range slices.Sorted(maps.Keys(w.outcomes)) {

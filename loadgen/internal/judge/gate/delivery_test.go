@@ -32,7 +32,8 @@ gates:
   - {name: length, objective: phase-duration, max: 2m}
 `
 
-// steady are requests of a load at 20/s for 20 s. Some were unsent, some failed, some are the backlog; p50 is in seconds.
+// steady returns the requests of a load at 20/s for 20 s, with the given numbers of unsent, failed and unanswered
+// requests. p50 is in seconds.
 func steady(load string, unsent, failed, backlog int64, p50 float64) result.Requests {
 	const offered, due = 400, 20
 	sent := offered - unsent
@@ -49,7 +50,8 @@ func steady(load string, unsent, failed, backlog int64, p50 float64) result.Requ
 	return r
 }
 
-// patching is the patch at 50/s, each 2 s, of 50 objects a round.
+// patching returns the results of the patch action: 10 rounds of 50 objects at 50/s were due, and `rounds` of them were
+// done in `took` seconds.
 func patching(rounds int64, took, p50 float64) result.Action {
 	n := 50 * rounds
 	return result.Action{
@@ -82,8 +84,8 @@ func judgedAs(t *testing.T, text string, m result.Measurements) result.Result {
 	return res
 }
 
-// Loads and actions that did less than they were asked do not pass, without a gate on them: they fail where the cluster was
-// the limit, and could not be judged where the generator or the scenario was.
+// A run with a load or action that did less than demanded does not pass, even without a gate on it. The run fails if
+// the cluster was the limit. It has no data if the generator or the scenario was the limit.
 func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 	requests := func(r result.Requests) func(*result.Phase) {
 		return func(p *result.Phase) { p.Requests = []result.Requests{r} }

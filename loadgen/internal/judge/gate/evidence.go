@@ -23,7 +23,7 @@ type evidence struct {
 type reading struct {
 	of    string // source of the value, such as "phase storm" or "storm/patch"
 	phase string
-	load  string // load that was measured; empty: the value is not of one load
+	load  string // load that was measured; empty if the value is not of a single load
 	// measuredIn lists the phases in which the value was measured. Nil means the phase in the field phase or, if that
 	// field is empty, the phases that Compiled.measuredIn returns.
 	measuredIn []string

@@ -126,7 +126,7 @@ func around(up []archive.Point, i int) (gap stretch, alone bool) {
 type gapRule string
 
 const (
-	// gapEach requires that the counts of each target are known for half of the window.
+	// gapEach requires that the counts of each target are known for at least half of the window.
 	gapEach gapRule = ""
 	// gapShared is for counts that are added up over the instances of a component. It requires that the counts of one
 	// instance are known for the whole window, because this instance served the others' requests. Otherwise gapEach
@@ -142,7 +142,7 @@ const (
 	gapAgainst gapRule = "against"
 )
 
-// lostNotes returns a note for each target with lost scrapes in a window, if the gate ignored these.
+// lostNotes returns a note for each target whose lost scrapes the gate ignores. `of` is the name of the window.
 func lostNotes(targets []fitness, of string) (notes []string) {
 	for _, t := range targets {
 		if t.lost > 0 && t.why == "" {
@@ -152,8 +152,8 @@ func lostNotes(targets []fitness, of string) (notes []string) {
 	return notes
 }
 
-// gaps applies the rule to the targets of a window. If the value cannot be judged, gaps returns only the reason.
-// Otherwise it returns notes, and whether the value is only a lower bound.
+// gaps applies the rule to the targets of a window, whose name is `of`. If the value cannot be judged, gaps returns
+// only the reason. Otherwise it returns notes, and whether the value is only a lower bound.
 func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []string, atLeast bool) {
 	for _, t := range targets {
 		if t.why != "" {

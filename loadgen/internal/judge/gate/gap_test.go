@@ -62,8 +62,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// The silence of an alert about a process that was away is worth as much as a value of that
-// process.
+// If a process was unreachable, an alert on its metrics that did not fire is judged by the same rules as a value of
+// these metrics.
 func TestGapsOfSilentAlerts(t *testing.T) {
 	for until, c := range map[int]struct {
 		verdict result.Verdict
@@ -104,8 +104,8 @@ groups:
 	}
 }
 
-// awayLab records a run of one phase of a minute, scraped every ten seconds. The named instances
-// are away from the scrape at 20 s to the scrape at until, because of a fault of the given kind.
+// awayLab records a run of one phase of a minute, scraped every ten seconds. A fault of the given kind makes the named
+// instances unreachable from the scrape at 20 s to the scrape at until.
 func awayLab(t *testing.T, kind string, until int, names ...string) *rundir.Recorded {
 	t.Helper()
 	l := archivetest.New(t, scrape.Options{}, "etcd-0", "etcd-1", "kube-apiserver-0", "kube-apiserver-1", "kube-scheduler-0", "kube-controller-manager-0", "loadgen")

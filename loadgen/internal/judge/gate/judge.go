@@ -23,10 +23,10 @@ import (
 // Judge evaluates the gates on a recorded run and derives the verdict of the run. Without an archive,
 // gates on scraped metrics have no data. Judge fails if ctx ends or the archive cannot be read.
 //
-// The verdict is fail if a gate failed, if a phase that a gate covers did not meet its condition, if
-// the cluster prevented a load from doing the demanded work, or if a condition in abortOn ended the
-// run. Otherwise it is "no data" if anything could not be judged or there are no gates, and pass in all
-// other cases. If the environment failed, the exit code is 4 regardless of the verdict.
+// The verdict is fail if a gate failed, if a phase that a gate covers did not meet its condition, if the cluster
+// prevented a load from doing the demanded work, or if a condition in abortOn ended the run. Otherwise it is "no data"
+// if anything could not be judged or there are no gates, and pass in all other cases. If the environment failed, the
+// exit code is 4, and "no data" replaces pass.
 func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.Result, error) {
 	outages, unexplained := timeline.Of(rec.Timeline).Outages()
 	run := rec.Run

@@ -14,8 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// newLab starts one component of each kind, a second etcd member, and one
-// that plays the generator.
+// newLab starts one component of each kind, a second etcd member, and a component that simulates the generator.
 func newLab(t *testing.T, o scrape.Options) *archivetest.Lab {
 	t.Helper()
 	l := archivetest.New(t, o, "etcd-0", "etcd-1", "kube-apiserver-0", "kube-scheduler-0", "kube-controller-manager-0", "loadgen")
@@ -23,7 +22,7 @@ func newLab(t *testing.T, o scrape.Options) *archivetest.Lab {
 	return l
 }
 
-// base is a scenario with the phases and loads that tests speak of.
+// base is a scenario with the phases and loads that the tests use.
 const base = `
 apiVersion: stormglass/v1alpha1
 kind: Scenario
@@ -63,7 +62,7 @@ func compiled(t *testing.T, gates ...string) []Compiled {
 	return all
 }
 
-// gateCase is a gate and what it gives.
+// gateCase is a gate with its expected verdict, value and detail.
 type gateCase struct {
 	gate    string
 	verdict result.Verdict
@@ -81,7 +80,7 @@ func judged(t *testing.T, gate string, a *archive.Archive, m result.Measurements
 	return res.Gates[0]
 }
 
-// expect compares a verdict, and a value where one is wanted.
+// expect compares a verdict, a part of the detail and, unless the verdict is no data, the value.
 func expect(t *testing.T, what string, g result.Gate, verdict result.Verdict, value float64, detail string) {
 	t.Helper()
 	if g.Verdict != verdict || !strings.Contains(g.Detail, detail) {

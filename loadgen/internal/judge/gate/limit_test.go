@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// client is a load under way, whose requests a test counts by hand, in virtual time.
+// client simulates the counts of a running load in virtual time.
 type client struct {
 	Client
 	t        *testing.T
@@ -51,7 +51,8 @@ func underLoad(t *testing.T, f func(c *client)) {
 	})
 }
 
-// step counts some requests, and returns the first that a condition says by the end of the slot.
+// step counts good and bad requests in one slot. It returns the first reason of `stop` to end the run, or "" if there
+// is none.
 func (c *client) step(stop *Stop, good, bad int, outcome string, took time.Duration) (why string) {
 	for range good {
 		c.requests.Succeeded(10*time.Millisecond, 0)
@@ -228,7 +229,7 @@ func TestFlagOfALimitIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	// A Prometheus of the user's knows alerts that we do not.
+	// A user's Prometheus server may have alerts that loadgen does not know.
 	if _, err := FlagStops(plan.Of(s), "--abort-on", []string{"alert=TheirPager"}, StopOptions{Elsewhere: true}); err != nil {
 		t.Error(err)
 	}

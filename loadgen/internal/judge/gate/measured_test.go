@@ -301,7 +301,7 @@ func TestFailureIsReportedOnce(t *testing.T) {
 	}
 }
 
-// An expression states itself whether higher is better.
+// For an expression, the figure states whether higher values are better.
 func TestBetterOfAnExpression(t *testing.T) {
 	s := parse(t, "{name: sent, objective: unsent, max: 0}")
 	s.Compare = []scenario.Figure{{Name: "errors", Expr: "up"}, {Name: "throughput", Expr: "up", Better: "higher"}}
@@ -315,8 +315,8 @@ func TestBetterOfAnExpression(t *testing.T) {
 	}
 }
 
-// If one phase of a figure has no data, the known value is only a lower bound for a figure for which lower is better.
-// Otherwise there is no value.
+// If a figure has no data in one phase and lower values are better, its value is a lower bound. If higher values are
+// better, it has no value.
 func TestFigureOfWhatIsMissing(t *testing.T) {
 	s := parse(t, "{name: sent, objective: unsent, max: 0}")
 	s.Compare = []scenario.Figure{

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// outcome describes what the alert of a gate that must not fire did in the run. g is the judged gate.
+// outcome describes what an alert did in the run. c is a gate that requires the alert not to fire, and g is its result.
 func (c Compiled) outcome(ctx context.Context, rec *rundir.Recorded, g result.Gate, h alerting.History) (result.Alert, error) {
 	a := result.Alert{Name: c.Alert, Outcome: result.AlertNoData, Expr: g.Expr, Detail: g.Detail}
 	if !c.informs {

@@ -9,12 +9,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The first screen: all four key metrics, from the first scrape to the last,
-// and what each process cost.
+// A result has all four key metrics, from the first scrape to the last, and the resources that each process used.
 func TestKeyMetricsAndCosts(t *testing.T) {
 	l := newLab(t, scrape.Options{})
 	api := l.Parts["kube-apiserver-0"]
-	l.Parts["etcd-1"].Add("etcd_server_leader_changes_seen_total", 3) // born after the first scrape
+	l.Parts["etcd-1"].Add("etcd_server_leader_changes_seen_total", 3) // its series begins after the first scrape
 	l.Parts["etcd-0"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.003, 100)
 	p := l.Phase("calm", func() {
 		api.Observe("apiserver_request_duration_seconds", `verb="LIST",resource="pods"`, apiEdges, 0.15, 50)

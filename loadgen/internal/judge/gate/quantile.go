@@ -15,9 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quantileOf returns the q-quantile of the distribution l as a reading. `external` is the distribution without the
-// generator's own delay. It is empty for old runs. If l has too few samples for the quantile, the value is the maximum,
-// so that the slowest sample counts.
+// quantileOf returns the q-quantile of the distribution l as a reading. `get` reads this quantile from a distribution.
+// `external` is the distribution without the generator's own delay. It is empty for old runs. If l has too few samples
+// for the quantile, the value is the maximum, so that the slowest sample counts.
 func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
 	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%s of %d samples", quantileName(q), l.Count)}
 	if tooFewFor(l.Count, q) {
@@ -66,8 +66,8 @@ func upperBoundOf(l, external result.Latency) reading {
 }
 
 // withhold withholds a scraped quantile that meets the bound although the true quantile may break it. With few
-// observations, Prometheus interpolates within the bucket of the slowest one, so the value may be too low. The
-// expression that cautious returns uses the upper edge of that bucket; `others` holds its values.
+// observations, Prometheus interpolates within the bucket of the slowest one, so the value may be too low. `others`
+// holds the values of the expression that cautious returns. That expression uses the upper edge of the bucket instead.
 func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
 	for _, o := range others {
 		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
@@ -130,7 +130,8 @@ func isQuantile(n parser.Node) bool {
 	return known && q > 0 && q < 1
 }
 
-// counted returns an expression with rate replaced by increase, and irate by idelta.
+// counted returns an expression with rate replaced by increase, and irate by idelta, so that its values are numbers of
+// observations.
 func counted(expr string) string {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

@@ -18,8 +18,8 @@ func oneSlow(n int64) result.Latency {
 	return h.Latency()
 }
 
-// A gate does not pass while more than the share that its quantile allows breaks the bound: with fewer samples than leave one
-// out, a single one.
+// A gate does not pass if a larger part of the samples breaks the bound than its quantile allows. With few samples, a
+// single one is enough.
 func TestQuantilesOfFewSamplesAreTheirMaximum(t *testing.T) {
 	for _, c := range []struct {
 		n         int64
@@ -40,7 +40,7 @@ func TestQuantilesOfFewSamplesAreTheirMaximum(t *testing.T) {
 	}
 }
 
-// A run of an older version may hold a p99 that left the slowest out.
+// The p99 that a run of an older version recorded may ignore the slowest sample.
 func TestRoundedQuantileOfAnOldRunIsNotTrusted(t *testing.T) {
 	m := told()
 	m.Phases[1].Workload.Startup = result.Latency{Count: 60, P50: 0.5, P99: 2, P999: 2, Max: 9}
@@ -51,7 +51,8 @@ func TestRoundedQuantileOfAnOldRunIsNotTrusted(t *testing.T) {
 	expect(t, "the slowest of 60 pods took 4 s", g, result.Pass, 4, "60 samples: too few for the p99")
 }
 
-// Prometheus interpolates in the bucket of the slowest of few observations: a bound inside it does not pass.
+// With few observations, Prometheus interpolates within the bucket of the slowest one. A gate whose bound is inside
+// that bucket does not pass.
 func TestScrapedQuantilesOfFewObservations(t *testing.T) {
 	const metric = "etcd_disk_wal_fsync_duration_seconds"
 	for _, c := range []struct {
@@ -98,7 +99,7 @@ func valueOf(g result.Gate) float64 {
 	return *g.Value
 }
 
-// fewFsyncs are fsyncs of one member that take under a millisecond, and one of 12 ms.
+// fewFsyncs records n fsyncs of etcd-1, one of which takes 12 ms. All other fsyncs, also those of etcd-0, take 1 ms.
 func fewFsyncs(l *archivetest.Lab, n float64) {
 	for _, name := range []string{"etcd-0", "etcd-1"} {
 		l.Parts[name].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.001, n-1)

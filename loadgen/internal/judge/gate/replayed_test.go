@@ -62,7 +62,7 @@ func TestReplaysAreJudgedByTheirFidelity(t *testing.T) {
 	}
 }
 
-// The shares of 404 and 409 gate a replay where the scenario says so.
+// A scenario can have gates on the shares of 404 and 409 in a replay's responses.
 func TestStatusCodesOfAReplayAreJudged(t *testing.T) {
 	s, err := scenario.Parse("again.yaml", []byte(replaying+`
 gates:

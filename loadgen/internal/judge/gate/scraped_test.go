@@ -180,8 +180,8 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 		// The reason is given once for all phases.
 		expect(t, "several series, everywhere", judged(t, "{name: g, expr: process_open_fds, max: 1}", a, m), result.NoData, 0,
 			"the expression returns 6 series instead of one (aggregate them, for example with max or sum) in calm, storm, recovery")
-		// A metric that a component is known to have had nothing to count. A labelled
-		// series may appear later.
+		// A component certainly exposes this metric, but it had nothing to count yet. A labelled series may appear
+		// later.
 		expect(t, "no event yet", judged(t, expr("sum(increase(apiserver_admission_webhook_fail_open_count[$window])) or 0 * sum(up)"), a, m), result.Pass, 0,
 			"apiserver_admission_webhook_fail_open_count had no series yet")
 		expect(t, "no such code yet", judged(t, expr(`sum(increase(apiserver_request_total{code="503"}[$window])) or vector(0)`), a, m), result.Pass, 0, "")

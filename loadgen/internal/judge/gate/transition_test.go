@@ -50,7 +50,7 @@ func TestTransitionObjectives(t *testing.T) {
 		{gateCase{"objective: transition-latency, transition: pod-ready, quantile: 0.5, max: 600ms, over: [calm]", result.Pass, 0.5, "calm"}, 0},
 		{gateCase{"objective: transition-open, transition: pod-ready, max: 0", result.Pass, 0, "of"}, 0},
 		{gateCase{"objective: transition-open, transition: pod-ready, max: 0", result.Fail, 3, "storm: of 503 objects"}, 3},
-		// A second without the generator's stalls would pass.
+		// Without the generator's own delay, the p99 of 3.5 s would pass.
 		{gateCase{"objective: transition-latency, transition: pod-ready, max: 3700ms, over: [storm]", result.NoData, 0, "because of the generator's own delay"}, 0},
 		// Few open objects: the p99 is at most the p99 of the finished objects.
 		{gateCase{"objective: transition-latency, transition: pod-ready, max: 5s, over: [storm]", result.Pass, 4, "503 objects, 3 of them not ready at the end"}, 3},

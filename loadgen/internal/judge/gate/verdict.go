@@ -123,7 +123,7 @@ func (c Compiled) worst(f finding) (worst reading, n int) {
 	return worst, n
 }
 
-// missing returns the reasons why the gate lacks data, without duplicates.
+// missing returns the reasons why the gate lacks data, without duplicates. n is the number of readings with a value.
 func (c Compiled) missing(f finding, n int) []string {
 	var why []string
 	add := func(s string) {
