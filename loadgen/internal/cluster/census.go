@@ -208,7 +208,8 @@ func (c *census) phase(p *scenario.Phase) {
 	}
 }
 
-// act simulates one round of an action, and returns the number of its requests. `most` is the maximum of this number.
+// act simulates one round of an action, and returns the number of its requests. `how` is the certainty of this number,
+// and `most` is its maximum.
 func (c *census) act(a *scenario.Action, phase, path string, how plan.Certainty, most int) int {
 	switch {
 	case a.Has():

@@ -89,9 +89,8 @@ func byName[L runtime.Object](from collection[L]) deletion {
 	return func(ctx context.Context, i item, o metav1.DeleteOptions) error { return from.Delete(ctx, i.name, o) }
 }
 
-// noteUnseen handles the error of a list. If the user may not list the kind, it records the kind and returns nil. It
-// returns all other errors unchanged. Call it only for kinds that every run creates: a user who may not list another kind
-// cannot have created objects of it.
+// noteUnseen handles the error of a list. If the user may not list the kind, it records the kind and returns nil, so that
+// the cleanup continues with other kinds. It returns all other errors unchanged.
 func (c *cleaner) noteUnseen(plural string, err error) error {
 	if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "list ") {
 		return err

@@ -137,7 +137,8 @@ func listener(t *testing.T, answer func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// A plugin that hangs is given up and named; so is a server that does not respond after it.
+// The run gives up on a plugin that hangs, and the error names the plugin. The same applies to a server that does not
+// respond after the plugin has ended.
 func TestHangingPluginTimesOut(t *testing.T) {
 	hangs := func(ctx context.Context) error { <-ctx.Done(); <-t.Context().Done(); return nil }
 	err := bounded(t.Context(), "aws eks get-token", time.Millisecond, time.Hour, hangs)

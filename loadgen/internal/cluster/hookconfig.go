@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 )
 
-// WriteKubeconfig writes a kubeconfig for the hook commands of the scenario, with the identity Admin. The function
-// `remove` deletes the file. If the process is killed, the next Sweep removes it.
+// WriteKubeconfig writes a kubeconfig for the hook commands of the scenario, with the identity of t.Admin. The function
+// `remove` deletes the file. If the process is killed, scratch.Sweep removes the file in a later run.
 func (t *Target) WriteKubeconfig() (file string, remove func() error, err error) {
 	temp, err := scratch.New(scratch.Token)
 	if err != nil {

@@ -109,8 +109,8 @@ func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface
 
 // AwaitServiceAccount waits for the default ServiceAccount of the run's namespace. Until it exists, the API server
 // refuses pods, and a rollout would measure the back-off of the ReplicaSet controller. A controller manager that has
-// just started needs about five seconds to create it. Setup waits for it only if objects or loads of the scenario need
-// it earlier.
+// just started needs about five seconds to create it. Setup itself waits for it only if pods may be created before the
+// first phase.
 func (t *Target) AwaitServiceAccount(ctx context.Context) error {
 	client, err := t.client()
 	if err != nil {

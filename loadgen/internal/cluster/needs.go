@@ -141,8 +141,8 @@ func certificateNeeds() []need {
 	return append(each("create get list watch delete", "certificates.k8s.io", csr, ""), each("update", "certificates.k8s.io", csr+"/approval", "")...)
 }
 
-// loadNeeds returns the permissions that the load's identity needs. All writes are in the run's namespace, except the
-// writes of simulated nodes with fidelity "shared", which use this identity.
+// loadNeeds returns the permissions that the load's identity needs. With fidelity "shared", they include the
+// permissions of the simulated nodes, which then use this identity.
 func loadNeeds(l *lookup, ns string) ([]need, error) {
 	s := l.plan
 	needs := slices.Concat(

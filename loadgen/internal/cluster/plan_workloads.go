@@ -13,7 +13,7 @@ type planned struct {
 	deploy scenario.Action
 	there  bool
 	pods   int // current number of pods
-	most   int // maximum number of pods at a time, with an autoscaler
+	most   int // maximum number of pods at a time, including those that an autoscaler may add
 }
 
 // countWorkloads follows the workloads through the phases. It counts the objects that deploy actions create, the

@@ -10,9 +10,10 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// endPlugin kills an exec plugin that client-go has started in this process, and its descendants. client-go cannot do
-// that. Otherwise, the plugin would outlive this process and keep this process's output open. argv is the plugin's
-// command line. If the plugin is a script, an interpreter may precede argv in the command line of the process.
+// endPlugin kills an exec plugin that client-go has started as a child of this process, and the plugin's descendants,
+// because client-go cannot do that. Otherwise, the plugin would outlive this process and keep this process's output
+// open. argv is the plugin's command line. If the plugin is a script, an interpreter may precede argv in the command
+// line of the process.
 func endPlugin(argv []string) error {
 	processes, err := allProcesses()
 	if err != nil {

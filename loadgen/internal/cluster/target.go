@@ -109,7 +109,7 @@ func FromPlane(c control.Cluster, runID string, s *plan.Plan) (*Target, error) {
 		if *cfg, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfigs[user]); err != nil {
 			return nil, fmt.Errorf("kubeconfig %q of the control plane in %s: %w", user, c.Dir, err)
 		}
-		(*cfg).QPS = -1 // a limiter in the client would hide what is offered
+		(*cfg).QPS = -1 // a client-side rate limit would change the offered load
 	}
 	t.Admin = t.Requests.Counted(t.Admin)
 	var err error
@@ -283,9 +283,9 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	return &node.API{At: at, Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: t.authority().Serve}, nil
 }
 
-// Setup creates the DeviceClass, the run's namespaces, the permissions of tenants, the identity of the load on a user's
-// cluster, and the objects of the scenario's setup. It also checks by dry run the objects that actions will create. If
-// Setup fails, Cleanup removes the objects that it has created.
+// Setup creates the run's namespaces, the DeviceClass, the permissions of tenants, the identity of the load on a user's
+// cluster, the ServiceAccounts of nodes, and the objects of the scenario's setup and batches. It also checks by dry run
+// the objects that actions and loads will create. If Setup fails, Cleanup removes the objects that it has created.
 func (t *Target) Setup(ctx context.Context) error {
 	t.Admin = t.made.recorded(t.Admin)
 	client, err := t.client()

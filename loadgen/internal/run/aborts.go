@@ -72,8 +72,8 @@ func (a *aborts) setInterval(every time.Duration) {
 	}
 }
 
-// all returns conditions: if ofClient is true, those on the generator's own requests, and otherwise those on recorded
-// metrics.
+// all returns the conditions on the generator's own requests if ofClient is true, and otherwise the conditions on
+// recorded metrics.
 func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	for _, list := range [...][]*gate.Stop{a.stops, a.usual} {
 		for _, s := range list {
@@ -100,9 +100,9 @@ func (a *aborts) follow(r *samples.Recorder) {
 	})
 }
 
-// watch evaluates the conditions until ctx ends. When one of them holds, it calls `end`. It evaluates conditions on the
-// generator's own requests for each slot of samples. It evaluates other conditions after each scrape, or every two
-// seconds if the metrics come from the user's Prometheus server.
+// watch evaluates the conditions until ctx ends. When a condition holds, it ends the run with `end`. It evaluates
+// conditions on the generator's own requests for each slot of samples. It evaluates other conditions after each scrape,
+// or every two seconds if the metrics come from the user's Prometheus server.
 func (a *aborts) watch(ctx context.Context, r *archiver, end context.CancelCauseFunc) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// own is an action and a measurement that behaves as its fields specify.
+// own is an action, a measurement or both. It behaves as its fields specify.
 type own struct {
 	log     *[]string
 	start   error

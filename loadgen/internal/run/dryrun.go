@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
-// compiled is a run that has passed all checks: its options, its plan and its compiled gates.
+// compiled holds the options of a run, and the plan, gates and abort conditions that compile made from them.
 type compiled struct {
 	o      Options
 	plan   *plan.Plan

@@ -187,8 +187,8 @@ func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase,
 	}
 }
 
-// takeOutOfService waits until the API server reports that none of the nodes is Ready. (They are permanently down.)
-// Then it adds the out-of-service taint to them, as an operator would.
+// takeOutOfService waits until the API server reports all of the nodes, which do not come back by themselves, as
+// NotReady. Then it adds the out-of-service taint to them, as an operator would.
 func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Phase, nodes []string) {
 	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
 		s.mu.Lock()

@@ -54,7 +54,8 @@ func (f Fuse) rules() (alerting.Ruleset, error) {
 	return set, exitcode.UsageError(err)
 }
 
-// Conditions returns AbortOn and, if Rules is set, a digest of the rules.
+// Conditions returns AbortOn and, if Rules is set, a digest of the rules, to detect that a continued search has other
+// conditions.
 func (f Fuse) Conditions() ([]string, error) {
 	if f.Rules == "" {
 		return f.AbortOn, nil

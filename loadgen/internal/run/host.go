@@ -70,8 +70,8 @@ func procField(file, name string) string {
 	return ""
 }
 
-// baseDescriptors and watchesPerConn are for an estimate of the file descriptors that the generator needs: one per node
-// that has a connection, one per watchesPerConn watches (the API server's limit of streams on a connection), and
+// baseDescriptors and watchesPerConn are for an estimate of the file descriptors that the generator needs: one for each
+// connection of a node, one per watchesPerConn watches (the API server's limit of streams on a connection), and
 // baseDescriptors for the archive, the control plane's pipes and a margin.
 const (
 	baseDescriptors = 256
@@ -101,8 +101,8 @@ func descriptorsNeeded(s *plan.Plan, divided bool) uint64 {
 }
 
 // CheckDescriptors raises the soft limit of file descriptors to the hard limit, and returns an error if that is too low
-// for the scenario. The Go runtime raises the soft limit at start, but not in every process that another program
-// started. If divided is true, connections of loads and nodes that run in workers do not count.
+// for the scenario. The Go runtime usually raises the soft limit at start, but not always if another program started
+// the process. If divided is true, connections of loads and nodes that run in workers do not count.
 func CheckDescriptors(s *plan.Plan, divided bool) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {

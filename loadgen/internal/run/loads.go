@@ -99,8 +99,8 @@ func (ls *loads) of(phase string) []*placed {
 	return slices.DeleteFunc(slices.Clone(ls.all), func(p *placed) bool { return p.at.Phase != phase })
 }
 
-// start starts the given loads in the background. The function `stop` stops the loads that end with their phase, except
-// watches: drain stops watches later, when they have received all writes.
+// start starts the given loads in the background. The function `stop` stops these loads, except watches, and returns
+// the errors of all loads that failed. drain stops the watches later, when they have received all writes.
 func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx := ls.begin(p)

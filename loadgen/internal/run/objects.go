@@ -85,7 +85,7 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle records that an action had nothing to do. The message `what` says so. idle shows a new message as a warning.
+// idle records `what`, a message that an action had nothing to do. It shows each message as a warning once.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

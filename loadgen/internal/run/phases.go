@@ -210,9 +210,9 @@ func (ps *phases) act(ctx context.Context, a scenario.Action) error {
 }
 
 // through starts the phase's faults, performs its actions, waits for its end, and undoes the faults that end with it.
-// It reports whether the phase's condition held. The caller must then stop the loads, and so wait for the requests in
-// flight. Faults do not wait for actions: an action may take a minute on a control plane that has just lost a
-// component, and a repeated fault would then start several times in one burst.
+// It reports whether the phase's condition held. The caller must then stop the loads, which also waits for their
+// requests in flight. Faults do not wait for actions: an action may take a minute on a control plane that has just lost
+// a component, and a repeated fault would then start several times in one burst.
 func (ps *phases) through(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	within, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

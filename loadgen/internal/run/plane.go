@@ -153,8 +153,8 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop stops the control plane. It returns nil immediately if the user no longer waits, or if the control plane is
-// lost: the run has already reported the loss.
+// stop stops the control plane. It returns nil without waiting if the user no longer waits, or if the control plane is
+// lost, because the run has already reported the loss.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
@@ -235,8 +235,8 @@ func removeParts(dir string, parts ...string) error {
 	return errors.Join(errs...)
 }
 
-// repeatedByError reports whether the error of control.Start repeats `line`: the error contains the last lines of the
-// supervisor.
+// repeatedByError reports whether `line` is one of the supervisor's final lines. lineWriter omits these lines, because
+// the error of control.Start contains them.
 func repeatedByError(line string) bool {
 	return strings.HasPrefix(line, "controlplane: ") || strings.HasPrefix(line, "stopping: ")
 }

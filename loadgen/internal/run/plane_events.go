@@ -111,8 +111,8 @@ func (f *follower) recordEvent(e control.Event) {
 	f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected, Handover: e.Handover})
 }
 
-// ofFault reports whether an event is the start or the end of a fault. The follower ignores such events, because it takes
-// faults from the supervisor's list of faults, which also names the components.
+// ofFault reports whether an event is the start or the end of a fault. The follower does not record such an event.
+// Instead, it reads the supervisor's list of faults, which also names the components.
 func ofFault(e control.Event) bool {
 	return e.Kind == control.EventFaultBegin || e.Kind == control.EventFaultEnd
 }

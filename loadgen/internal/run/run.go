@@ -148,7 +148,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 }
 
 // start creates and starts all stages before the phases. watched is a context that ends with ctx or when the target is
-// lost. start adds functions that undo its steps to `started`; if start fails, the caller calls them.
+// lost. start adds to `started` the functions that undo its steps. If start fails, the caller calls these functions.
 func start(ctx context.Context, p compiled, c console, started *undo) (r *run, watched context.Context, err error) {
 	info, err := describe(p)
 	if err != nil {

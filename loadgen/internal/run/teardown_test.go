@@ -83,7 +83,8 @@ const brokenTeardown = `teardown:
   - {kind: delete, target: {resource: secrets}}
 `
 
-// If an action of the teardown fails, the run performs the next ones, and counts as a failure of the environment.
+// If an action of the teardown fails, the run performs the next ones, and the error counts as a failure of the
+// environment.
 func TestTeardownGoesOnPastFailures(t *testing.T) {
 	r, api := tornDown(t, brokenTeardown, "a", "b")
 	r.tearDown()

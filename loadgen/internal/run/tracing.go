@@ -29,7 +29,8 @@ type tracing struct {
 }
 
 // How long components and a collector may hold a span before they send or write it. Components of the bundled control
-// plane send a batch each second. By default, components send one every 5 s, and a collector writes one each second.
+// plane send their spans every second. By default, other components send them every 5 s, and a collector writes them
+// every second.
 const (
 	lateSpans     = 2 * time.Second
 	lateUserSpans = 8 * time.Second
@@ -213,7 +214,7 @@ func (t *tracing) save(dir string) error {
 	return exitcode.EnvironmentError(index.Write(dir, all))
 }
 
-// traced returns the share of the requests to trace, 0 to 1. Zero means that the run traces no requests.
+// traced returns the fraction of the requests to trace, 0 to 1. Zero means that the run traces no requests.
 func traced(s *scenario.Scenario) float64 {
 	if s.Tracing.Sample == nil {
 		return 0
