@@ -27,7 +27,7 @@ type Abort struct {
 	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"`
 }
 
-// String returns the condition in the form "limit NAME" or "gate NAME".
+// String returns the kind and the value of the condition, such as "limit NAME" or "expr PROMQL".
 func (a *Abort) String() string {
 	switch {
 	case a.Limit != "":

@@ -21,8 +21,9 @@ func (o *Objects) At(n int) (Object, error) {
 	return one, nil
 }
 
-// shape appends to o.shapes the common structure of the objects of template i. It appends nil if they have none, if the
-// template uses .Namespace, or if the manifest names a namespace and there are groups of namespaces.
+// shape appends to o.shapes the common structure of the objects of template i. It appends nil if the objects have no
+// common structure, if the template uses .Namespace, or if the manifest names a namespace and there are groups of
+// namespaces.
 func (o *Objects) shape(i int) error {
 	values, turn := o.values(i, 0, 1)
 	s, err := o.templates[i].NewShape(values, o.seed, turn)

@@ -22,7 +22,7 @@ const (
 	allocator = "DynamicResources"
 )
 
-// mostDevices returns the largest number of devices of a node that accepts pods of a workload kind.
+// mostDevices returns the largest number of devices on one node, among the nodes that accept pods of a workload kind.
 func (n *Nodes) mostDevices(kind string) int {
 	most := 0
 	for _, p := range n.PoolsFor(kind) {

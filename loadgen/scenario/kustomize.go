@@ -80,9 +80,9 @@ func (c *capped) Write(p []byte) (int, error) {
 
 const kustomizeWithin = time.Minute
 
-// regularBelow returns an error for the first file of a kustomization that is larger than maxManifests, or that is not
-// a regular file: reading a pipe may block forever. It also checks the other directories that the kustomization names.
-// checked holds the directories that were already checked.
+// regularBelow returns an error if a file below dir is larger than maxManifests, or is not a regular file, because
+// reading a pipe may block forever. It also checks the directories that the kustomization in dir names. checked holds
+// the directories that were already checked.
 func regularBelow(dir string, checked map[string]bool) error {
 	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow links
 	if err != nil {

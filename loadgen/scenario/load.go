@@ -162,7 +162,7 @@ func ReadRecorded(file string) (*Scenario, error) {
 // Recorded reports whether the scenario is from a finished run.
 func (s *Scenario) Recorded() bool { return s.recorded }
 
-// parse reads a scenario into s. If overlay is not nil, it sets the fields of the variant s.Variant in the document.
+// parse reads a scenario into s. overlay, if not nil, sets the fields of the variant s.Variant in the document.
 func parse(s *Scenario, file string, data []byte, overrides []string, overlay func(*strictyaml.Document) error) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {

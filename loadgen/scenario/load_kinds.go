@@ -23,8 +23,8 @@ type loadKind struct {
 	manifests bool
 	// namespaces is true if the load accepts namespaces even if it creates no objects.
 	namespaces bool
-	// fixed says why the load does not accept an Operation; nil if it accepts one. If fixed is set, operations lists the
-	// load's own operations; it is empty for kinds such as changes and streams.
+	// fixed says why the load does not accept an Operation; nil if it accepts one. If fixed is set, operations lists
+	// the load's own operations. Kinds such as changes and streams have none.
 	fixed      *refusal
 	operations []Operation
 
@@ -77,7 +77,8 @@ const (
 	ReplayResults   LoadResult = "replay"
 )
 
-// Results maps each kind of result of the load to the name of the load under which it is reported.
+// Results lists the kinds of result that the load produces, each with the name of the load under which the run reports
+// it.
 func (l *Load) Results() map[LoadResult]string {
 	all := map[LoadResult]string{}
 	for _, r := range l.kind().results {

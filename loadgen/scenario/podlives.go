@@ -162,7 +162,7 @@ func (v *validator) eviction(path string, e Eviction) {
 	}
 }
 
-// podLivesInVain reports an error for a life that applies to no pod, because earlier lives with the same match, or
+// podLivesInVain reports an error for a PodLife that applies to no pod, because earlier entries with the same match, or
 // without a match, already apply to all its pods.
 func (v *validator) podLivesInVain() {
 	lives := v.s.Nodes.PodLives

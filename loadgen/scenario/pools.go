@@ -28,7 +28,7 @@ type NodePool struct {
 	Labels map[string]string `yaml:"labels,omitempty"`
 	// Taints: pods of deploy actions do not tolerate them, except those of DaemonSets
 	Taints []NodeTaint `yaml:"taints,omitempty"`
-	Zones  []string    `yaml:"zones,omitempty"` // names; default: as nodes.zones
+	Zones  []string    `yaml:"zones,omitempty"` // zone names; default: as nodes.zones
 	// Images: images that need no pull, named as in pods
 	Images     []string `yaml:"images,omitempty"`
 	ObjectSize Bytes    `yaml:"objectSize,omitempty" zero:"same as nodes"` // default: nodes.objectSize

@@ -33,7 +33,7 @@ const (
 	defaultCPUProfile = 10 * time.Second
 	// etcdProfiles is the flag that makes etcd serve profiles.
 	etcdProfiles = "enable-pprof"
-	// apiServerBlocks is the flag that makes API servers sample blocking.
+	// apiServerBlocks is the flag that makes API servers record block profiles.
 	apiServerBlocks = "contention-profiling"
 )
 

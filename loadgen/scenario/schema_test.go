@@ -236,8 +236,8 @@ func allowed(t *testing.T, q question) []string {
 	return nil
 }
 
-// kindsOf returns, for each type with kinds, the places in a scenario where an item can be written. A field has no effect if it
-// has none in all these places.
+// kindsOf returns, for each type with kinds, the places in a scenario where an item can be written. A field counts as
+// having no effect only if it has no effect in all these places.
 func kindsOf() map[string][]func(item map[string]any) map[string]any {
 	phase := func(field string) func(map[string]any) map[string]any {
 		return func(item map[string]any) map[string]any {
@@ -271,8 +271,8 @@ func kindsOf() map[string][]func(item map[string]any) map[string]any {
 	}
 }
 
-// foreign finds, for each kind of a type, the fields that validation refuses because they do nothing in it. It returns the
-// rules that forbid these fields.
+// foreign finds, for each kind of a type, the fields that validation refuses because they have no effect in that kind.
+// It returns the rules that forbid these fields.
 func foreign(t *testing.T, schema schemadoc.Part, name string, places []func(map[string]any) map[string]any) (rules []any) {
 	t.Helper()
 	defs := schema["$defs"].(map[string]any)

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// maxTransitions limits the memory for distributions: each transition needs two of 200 KB in each phase.
+// maxTransitions limits memory, because each transition has two distributions of 200 KB in each phase.
 const maxTransitions = 20
 
 // Transition measures how long objects take from one state to another, as a watch sees it. A predefined name

@@ -143,7 +143,7 @@ type Action struct {
 	// EvictAfter: tolerationSeconds of a deploy's pods for not-ready and unreachable nodes, default 300s
 	EvictAfter Duration  `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
 	Autoscale  Autoscale `yaml:"autoscale,omitempty"` // HorizontalPodAutoscaler that scales a deploy by CPU
-	// AntiAffinity: between a deploy's pods on the same node: "preferred" or "required"
+	// AntiAffinity: whether a deploy's pods avoid each other's nodes: "preferred" or "required"
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
 	// TopologySpread: of a deploy's pods; default: the scheduler's
 	TopologySpread []TopologySpread `yaml:"topologySpread,omitempty"`

@@ -75,8 +75,8 @@ func (v *validator) shared(f, g *Fault) string {
 	return ""
 }
 
-// needs holds the claims of a fault on parts of the control plane. `sure` holds the certain claims. roles holds those
-// that depend on which component has a role, such as leader, when the fault begins.
+// needs holds the claims of a fault on parts of the control plane. `sure` holds the certain claims. roles holds the
+// claims that depend on which component has a role, such as leader, when the fault begins.
 type needs struct {
 	sure  []control.Claim
 	roles []roleNeeds

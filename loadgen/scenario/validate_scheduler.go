@@ -201,8 +201,8 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 	}
 }
 
-// needsPlugin reports an error if the extension point at path does not enable plugin. Without it the scheduler does not
-// start, and Kubernetes has no other plugin that could replace it.
+// needsPlugin reports an error if the extension point at path does not enable plugin. Without the plugin the scheduler
+// does not start, and no other plugin of Kubernetes could replace it.
 func (v *validator) needsPlugin(path string, point schedulerv1.PluginSet, plugin string, everywhere schedulerv1.PluginSet) {
 	is := func(name string) func(schedulerv1.Plugin) bool {
 		return func(p schedulerv1.Plugin) bool { return p.Name == name }

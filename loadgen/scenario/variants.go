@@ -256,7 +256,8 @@ func (v *validator) compare() {
 	}
 }
 
-// capacity checks the range of the search. Later code checks both ends: it reads the scenario with each of them.
+// capacity checks the range of the search. Package capacity checks both ends later, when it reads the scenario with
+// each of them.
 func (v *validator) capacity() {
 	c := v.s.Capacity
 	if c == nil {
