@@ -9,7 +9,7 @@ import (
 var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
 
 // hugeQuantity reports whether a quantity is too long or has too large an exponent. Package resource computes exact
-// powers of ten. It would take too long to parse 1e-2147483648 and to compare 1e2147483647.
+// powers of ten, so it would take too long to parse 1e-2147483648 or to compare 1e2147483647.
 func hugeQuantity(text string) bool { return len(text) > 100 || hugeExponent.MatchString(text) }
 
 // ParseQuantity parses a Kubernetes quantity whose exponent has at most two digits.

@@ -32,8 +32,8 @@ type placed struct {
 	updated string           // path of update
 }
 
-// Check returns the problems of the plan that are certain before the run: conditions that hold from the start or never,
-// pods that fit on no node, and faults without a target. It returns nil for the plan of a finished run.
+// Check returns the problems of the plan that are certain before the run: conditions that hold from the start or that
+// never hold, pods that fit on no node, and faults without a target. It returns nil for the plan of a finished run.
 func (p *Plan) Check() error {
 	if p.Recorded() {
 		return nil

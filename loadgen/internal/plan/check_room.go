@@ -65,8 +65,8 @@ func nodesIn(rooms []room) (n int) {
 	return n
 }
 
-// least returns the minimum number of a workload's pods that run at the same time: one for each node for a DaemonSet,
-// and one for a Job, whose pods may run one after another.
+// least returns how many pods of a workload must run at the same time. A DaemonSet needs one on each node. A Job needs
+// only one, because its pods may run one after another. Other workloads need all replicas.
 func (c *forecast) least(d *placed, rooms []room) int {
 	switch d.WorkloadKind() {
 	case scenario.DaemonSet:

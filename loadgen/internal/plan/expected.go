@@ -94,8 +94,8 @@ func (p *Plan) Arrivals(l Load) (int64, Certainty) {
 // Share is the part of a load's requests that have one verb and resource.
 type Share struct {
 	Verb, Resource string
-	// Part is the number of these requests for each arrival of the load. The parts of a load add up to 1. Those of a
-	// history add up to more, because an arrival of a history can cause two requests.
+	// Part is the number of these requests for each arrival of the load. The parts of a load add up to 1, but the parts
+	// of a history to more, because its arrivals can cause two requests.
 	Part float64
 	// Sent and Answered are the approximate sizes of the request and response bodies in bytes; 0 if unknown.
 	Sent, Answered float64

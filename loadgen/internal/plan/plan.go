@@ -28,8 +28,8 @@ type Plan struct {
 	Workloads []string
 	// Conditions are the conditions on objects, by the name of the phase that they end.
 	Conditions map[string]*condition.Condition
-	// StartsPods names the phases in which pods may start: phases with a CronJob, and, if pods or nodes were disturbed
-	// since the run last waited for pods, phases with another workload.
+	// StartsPods names the phases in which pods may start. These are all phases with a CronJob. Phases with another
+	// workload count only if an action or fault has affected pods or nodes since the run last waited for pods.
 	StartsPods []string
 	// Longest is the maximum total time of all phases, without the time before and after them.
 	Longest time.Duration

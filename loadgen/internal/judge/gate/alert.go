@@ -23,8 +23,8 @@ type alert struct {
 	known func(metric string) bool
 }
 
-// book holds the rulesets in which the alerts of gates are looked up: first extra, the rules given with the gates, then
-// shipped, Stormglass' own rules. Gates share the rulesets, so that replays evaluates each of them only once.
+// book looks up the alerts of gates, first in extra (the rules given with the gates), then in shipped (Stormglass' own
+// rules). Gates share the rulesets, so that replays evaluates each of them only once.
 type book struct {
 	extra *alerting.Ruleset
 	// shipped returns the shipped rules. It reads them at the first call, because most scenarios name no alert.

@@ -60,7 +60,7 @@ func TestAlertGates(t *testing.T) {
 	}
 }
 
-// The silence of an alert that could not have fired is not a pass.
+// A gate on an alert that could not have fired does not pass.
 func TestSilentAlertsWithoutData(t *testing.T) {
 	quiet := func(alert string) string { return "{name: g, alert: " + alert + ", fires: false, over: [storm]}" }
 	t.Run("metrics", func(t *testing.T) {
@@ -237,8 +237,8 @@ groups:
 	}
 }
 
-// The silence of rules that were not evaluated in time, or that use another monitoring system's
-// labels, is not a pass.
+// A gate on an alert does not pass if the rules were not evaluated in time, or use the labels of another monitoring
+// system.
 func TestUnevaluatedRulesHaveNoData(t *testing.T) {
 	rules := parseRules(t, `
 groups:

@@ -92,8 +92,8 @@ type targets struct {
 	unborn []string
 }
 
-// targets returns the instances whose metrics the gate reads: for a built-in objective, all instances of the needed
-// components; for an expression, the instances with a series that the expression selects.
+// targets returns the instances whose metrics the gate reads. For a built-in objective, these are all instances of the
+// needed components. For an expression, these are the instances with a series that the expression selects.
 func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {

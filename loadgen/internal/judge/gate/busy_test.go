@@ -27,8 +27,8 @@ func judgedBusy(t *testing.T, gate string, a *archive.Archive, m result.Measurem
 	return res
 }
 
-// expectBusy checks a verdict. If it is no data, the reason must be the busy machine, the value must be withheld, and
-// the exit code must be 3.
+// expectBusy checks a verdict. For the verdict "no data", the reason must be the busy machine, the value must be
+// withheld, and the exit code must be 3.
 func expectBusy(t *testing.T, gate string, res result.Result, want result.Verdict) {
 	t.Helper()
 	g := res.Gates[0]

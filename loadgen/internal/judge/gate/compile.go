@@ -52,8 +52,8 @@ type place struct{ phase, load string }
 // problem, with the path of the field.
 func Compile(s *plan.Plan) ([]Compiled, error) { return CompileWith(s, &alerting.Ruleset{}) }
 
-// Check returns what is wrong with a scenario and its variants although each field is valid: settings that cannot work,
-// then errors in the gates. It returns nil if nothing is wrong.
+// Check returns the errors of a scenario and its variants that reading the scenario does not find: settings that cannot
+// work or, if all settings work, errors in the gates.
 func Check(s *scenario.Scenario) error {
 	return s.Check(func(s *scenario.Scenario) error {
 		var variants []*plan.Plan

@@ -83,7 +83,8 @@ func (d delivering) recorded(load string) (shares map[string]float64, ok bool) {
 }
 
 // answeredAsTraced returns how many refused requests of a replay count as answered. All 404, 409 and 410 count, because
-// they depend on the state of objects. Other 4xx count up to their share in the recording. A 429 never counts.
+// they depend on the state of objects. Requests with another 4xx code count only up to the share of this code in the
+// recording. A 429 never counts.
 func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n int64) {
 	total := int64(0)
 	for _, count := range outcomes {
@@ -214,8 +215,8 @@ func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// actions returns the deliveries of the actions of a phase: one for the rounds that were due and done, and one for the
-// demanded and the actual rate of requests.
+// actions returns the deliveries of the actions of a phase. For each action, one delivery compares the rounds that were
+// done with the rounds that were due, and one compares the actual rate of requests with the demanded rate.
 func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 	for _, a := range p.Actions {
 		path := fmt.Sprintf("phases.%s.actions[%d]", p.Name, a.Index)

@@ -12,8 +12,8 @@ import (
 
 // work holds what the generator observed of a load's or an action's requests.
 type work struct {
-	// Numbers of requests: missing counts requests not done in time, backlog those with an overdue response, and late
-	// those that the generator delayed.
+	// Numbers of requests that were not done in time (missing), failed (errors), have an overdue response (backlog),
+	// were not sent (unsent), or were delayed by the generator (late).
 	missing, errors, backlog, unsent, late float64
 	// all is the total time of the requests in seconds. slow is a lower bound of the total time of the requests slower
 	// than slowAnswer.

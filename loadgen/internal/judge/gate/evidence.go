@@ -238,7 +238,8 @@ func (e evidence) delayed(r reading) string {
 
 // saturation says in which phase of a reading the generator was saturated. The reading's value then cannot be trusted.
 // saturation returns "" if there is no such phase. Values of the whole run, such as the registration of nodes, are
-// measured before the first phase.
+// measured before the first phase. For them, saturation returns a limit that the generator exceeded outside of all
+// phases.
 func (e evidence) saturation(r reading) string {
 	if r.of == theRun {
 		if outside := e.saturatedOutside(); len(outside) > 0 {
@@ -291,8 +292,8 @@ func (e evidence) stalled(phases []string) float64 {
 	return sum
 }
 
-// failedBefore returns the phase of the last node failure that began in phase or earlier,
-// or phase itself if none exists.
+// failedBefore returns the phase in which the last node failure began, up to and including the given phase. If no node
+// failed by then, it returns the given phase.
 func (e evidence) failedBefore(phase string) string {
 	since := phase
 	for _, name := range e.failures {

@@ -156,8 +156,8 @@ func awayLab(t *testing.T, kind string, until int, names ...string) *rundir.Reco
 	return rec
 }
 
-// A gate over a phase in which an instance was killed passes by the observed data and says so. It
-// does not pass if that is too little, or if a count may be too low.
+// A gate over a phase in which an instance was killed is judged by the observed data, and its detail says so. It does
+// not pass if too little was observed, or if a count may be too low.
 func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 	const (
 		mutating = "objective: mutating-latency, max: 1s"

@@ -51,8 +51,7 @@ func underLoad(t *testing.T, f func(c *client)) {
 	})
 }
 
-// step counts good and bad requests in one slot. It returns the first reason of `stop` to end the run, or "" if there
-// is none.
+// step counts good and bad requests in one slot. It returns the first reason of `stop` to end the run, or "".
 func (c *client) step(stop *Stop, good, bad int, outcome string, took time.Duration) (why string) {
 	for range good {
 		c.requests.Succeeded(10*time.Millisecond, 0)

@@ -292,7 +292,7 @@ func TestVerdictOfARun(t *testing.T) {
 	}
 }
 
-// An exit that made the environment fail is a reason once.
+// An exit that made the environment fail appears only once in the reasons.
 func TestFailureIsReportedOnce(t *testing.T) {
 	r := result.Run{Failure: "the control plane ended: etcd-0 died\n  its last line", UnexpectedExits: []string{"etcd-0 died\n  its last line"}}
 	res, err := Judge(t.Context(), compiled(t, "{name: sent, objective: unsent, max: 0}"), &rundir.Recorded{Run: r, Measurements: told()})

@@ -147,7 +147,7 @@ func faultName(f result.FaultRecovery) string {
 }
 
 // perFault returns a function that reads a value that only some faults have, such as a failover time. A value is
-// missing if no fault has one, or if a component for which about returns true had no leader after a fault.
+// missing if no fault has one, or if a component for which `about` returns true had no leader after a fault.
 func perFault(what string, about func(of string) bool, get func(result.FaultRecovery) *float64) func(evidence) finding {
 	return func(e evidence) finding {
 		f := eachFault(func(f result.FaultRecovery) []reading {

@@ -30,8 +30,8 @@ func replayed() map[string]func(evidence) finding {
 	}
 }
 
-// These status codes mean that an object is missing or in conflict. A replay with more of them than its recording has
-// objects that differ from the recorded ones.
+// These status codes mean that an object is missing or in conflict. If a replay has more of them than its recording,
+// its objects differ from the recorded ones.
 const (
 	notFound = 404
 	conflict = 409
