@@ -297,7 +297,7 @@ func (c *census) make(b plan.Batch, a scenario.Action, phase string, how plan.Ce
 			c.lists("action "+a.Kind, phase, scenario.Selection{Resource: m.resource}, how)
 		}
 	}
-	if members == nil { // the batch has too many objects to simulate each
+	if members == nil { // the batch has too many objects to simulate them one by one
 		if a.OnlyMissing {
 			how = plan.Unknown
 		}

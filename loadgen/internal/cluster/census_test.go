@@ -60,8 +60,8 @@ func lines(rows map[string]string) (text string) {
 	return text
 }
 
-// TestForecastOfPhases: loads still open held watches in later phases. A phase that ends by a condition limits the
-// number of requests, and the number of a CronJob's Jobs.
+// TestForecastOfPhases checks that a load with hold opens its watches in later phases too. In phases that end by a
+// condition, the numbers of requests, and of a CronJob's Jobs, are upper bounds.
 func TestForecastOfPhases(t *testing.T) {
 	rows := forecastOf(t, `
 phases:

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// DeadlineAnnotation is an annotation of the run's first namespace: the run's deadline, by the API server's clock.
-	// After the deadline, any user may remove the run's objects. A run extends its deadline while it is alive.
+	// DeadlineAnnotation is an annotation of the run's first namespace. Its value is the run's deadline, by the API
+	// server's clock. After the deadline, any user may remove the run's objects. A run extends its deadline while it is
+	// alive.
 	DeadlineAnnotation = "stormglass.dev/deadline"
 	// deadlineAfter is how far in the future a run sets its deadline. Other users may remove the run's objects only after the
 	// API server or the run's machine has been down for about this time.

@@ -136,7 +136,8 @@ func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[s
 	return nil
 }
 
-// renewing adds to `all` the IDs of the runs that have a lock, and to `alive` the IDs of those that still renew it.
+// renewing adds to `all` the IDs of the runs that have a lock, and to `alive` the IDs of the runs that still renew
+// their lock.
 func renewing(ctx context.Context, client kubernetes.Interface, all, alive map[string]bool, now time.Time) error {
 	locks, err := client.CoordinationV1().Leases(lockNamespace).List(ctx, metav1.ListOptions{LabelSelector: RunLabel})
 	if err != nil {

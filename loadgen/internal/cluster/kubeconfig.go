@@ -132,8 +132,8 @@ func (k Kubeconfig) paths() []string {
 	return slices.DeleteFunc(filepath.SplitList(k.Files), func(path string) bool { return path == "" })
 }
 
-// load reads and merges the files as kubectl does: the first file that has a value wins, and load skips missing files
-// if there are several.
+// load reads and merges the files as kubectl does. The first file that sets a value wins. load skips missing files if
+// Files names several.
 func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 	if k.Files == InCluster {
 		cfg, err := rest.InClusterConfig()

@@ -136,8 +136,8 @@ func TestLockDeletedByHandIsMadeAgain(t *testing.T) {
 				t.Errorf("after a renewal, %q holds the lock, want r1", by)
 			}
 		}
-		// If another run takes the lock before the first run creates it again, the first run continues and reports
-		// that.
+		// If another run takes the lock before the first run creates it again, the first run continues and reports the
+		// loss of the lock.
 		if err := client.CoordinationV1().Leases(lockNamespace).Delete(t.Context(), lockName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

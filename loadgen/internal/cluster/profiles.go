@@ -31,7 +31,8 @@ func (t *Target) ProfileSources() ([]profile.Source, error) {
 }
 
 // profileClient returns an HTTP client that may profile a component. On a bundled plane, its user is the administrator,
-// because the scraper may not profile Kubernetes components. etcd accepts only certificates that its CA signed.
+// because the scraper may not profile Kubernetes components. For etcd, the user is the scraper, because etcd accepts
+// only certificates that its own CA signed.
 func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	cfg := &rest.Config{Host: s.URL, BearerTokenFile: s.TokenFile, TLSClientConfig: rest.TLSClientConfig{
 		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, ServerName: s.ServerName, Insecure: s.InsecureSkipVerify,

@@ -26,8 +26,8 @@ type supervisor interface {
 	Events(ctx context.Context, after int64) ([]control.Event, error)
 }
 
-// clearWithin is the time limit for undoing faults at the end of a phase. The slowest is a restart of the etcd members
-// one after another.
+// clearWithin is the time limit for undoing faults at the end of a phase. The slowest way to undo a fault is to restart
+// the etcd members one after another.
 const clearWithin = 2 * time.Minute
 
 // refuseFaults returns an error for each fault of the control plane, because Stormglass cannot break a user's control

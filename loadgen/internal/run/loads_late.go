@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
 )
 
-// servedWithin is how long a load of a phase waits for the API server to serve its resource. The load tries every
+// servedWithin is how long a load of a phase waits for the API server to serve its resource. The load tries again every
 // servedPoll. A background load waits until the run ends, because a later phase may define the resource.
 const (
 	servedWithin = 2 * time.Minute

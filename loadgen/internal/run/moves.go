@@ -46,8 +46,8 @@ func partOf(component string) string {
 	return "kubernetes"
 }
 
-// list returns the version changes in order. Each names the components that changed, only their kind if all of that
-// kind changed, or none if all components of the product (etcd or Kubernetes) changed.
+// list returns the version changes in order. A change lists the components that changed. It lists only their kind if
+// all components of the kind changed, and nothing if all components of the product (etcd or Kubernetes) changed.
 func (m *moves) list() (all []result.VersionMove) {
 	for _, move := range m.all {
 		whole := func(same func(string) string, name string) bool {

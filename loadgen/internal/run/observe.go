@@ -175,7 +175,7 @@ type presentLog struct {
 }
 
 // take logs the diagnosis d, or err if there is no diagnosis, but omits a repeated line. It passes d to live even if
-// there was no data: the comparison period may be the time without data, and live must then choose another one.
+// there was no data, so that live chooses another comparison period if this one has no data.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
 	if err == nil || noData {

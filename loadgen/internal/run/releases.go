@@ -84,9 +84,9 @@ func (o Options) checkReleases(ctx context.Context) error {
 	return exitcode.EnvironmentError(o.Scenario.Errorf(missing[0].path, control.BuildHint(missing[0].Release), "%v", why[0]))
 }
 
-// MissingReleases returns a line for each missing program of another release that a run of the scenario, or of one of its
-// variants, on a bundled control plane needs. It returns nothing if the controlplane program is missing, because the run
-// reports that.
+// MissingReleases returns a line for each program of another release that is missing on this machine, but that a run of
+// the scenario or of a variant needs on a bundled control plane. It returns nothing if the controlplane program is
+// missing, because the run reports that.
 func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane string) (lines []string) {
 	controlplane, err := controlPlaneProgram(controlplane)
 	if err != nil {

@@ -114,7 +114,7 @@ func (t *tracing) sampler() *spans.Tracer {
 	return t.tracer
 }
 
-// How often run reads the file, and how many times less often it saves the traces.
+// run reads the file at each followInterval, and saves the traces after every saveEvery reads.
 const (
 	followInterval = time.Second
 	saveEvery      = 10
