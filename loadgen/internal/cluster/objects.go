@@ -133,7 +133,7 @@ func (c *cleaner) discovered(ctx context.Context) error {
 	if err != nil && len(lists) == 0 {
 		return fmt.Errorf("discover resources: %w", err)
 	}
-	for _, list := range lists { // list is nil for an API group that does not answer
+	for _, list := range lists { // lists has no entry for an API group that does not answer
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue
