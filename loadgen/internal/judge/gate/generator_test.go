@@ -160,8 +160,8 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 	}
 }
 
-// A saturated generator does not fail a run by its own measurements, or by a condition
-// that it may have kept from being met. Server-side metrics still can.
+// If the generator was saturated, neither its own measurements nor a condition that was not met can fail the run.
+// Server-side metrics still can.
 func TestSaturatedGeneratorFailsNoRunByItself(t *testing.T) {
 	l := newLab(t, scrape.Options{})
 	api := l.Parts["kube-apiserver-0"]

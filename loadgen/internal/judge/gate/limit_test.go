@@ -88,7 +88,7 @@ func clientStop(t *testing.T, text string) *Stop {
 	return stops[0]
 }
 
-// A limit of the generator's own requests trips within a tenth of a second of the slot that breaks it.
+// A limit on the generator's own requests ends the run at most 0.1 s after the slot that exceeds the limit.
 func TestClientLimitTrips(t *testing.T) {
 	for name, c := range map[string]struct {
 		condition, outcome string
@@ -127,7 +127,7 @@ func TestClientLimitTrips(t *testing.T) {
 	}
 }
 
-// Requests to a hung API server are slow, though none has ended.
+// Open requests to a hung API server count as slow, although none has ended.
 func TestHungServerIsSlow(t *testing.T) {
 	stop := clientStop(t, "latency=2s")
 	underLoad(t, func(c *client) {
@@ -170,7 +170,7 @@ func TestLimitHoldsForItsTime(t *testing.T) {
 	})
 }
 
-// A limit of recorded metrics is seen after the scrape that breaks it.
+// A limit on recorded metrics ends the run after the scrape that exceeds the limit.
 func TestServerLimitTrips(t *testing.T) {
 	for text, want := range map[string]string{
 		"apiserver-throttled=20%": "37.5% is over 20%",

@@ -27,8 +27,8 @@ func stopping(t *testing.T, conditions string) []*Stop {
 	return stops
 }
 
-// slowDisk records a minute of calm and two minutes of storm in which etcd-1 is slow, and looks at a condition after each
-// scrape. It returns when in the storm the condition held, and why.
+// slowDisk records a minute of calm and two minutes of storm in which etcd-1 is slow, and evaluates a condition after
+// each scrape. It returns the time in the storm at which the condition first held, and the reason.
 func slowDisk(t *testing.T, conditions string) (after time.Duration, why string) {
 	t.Helper()
 	stop := stopping(t, conditions)[0]
