@@ -133,6 +133,23 @@ phases:
 	}
 }
 
+// The Deployment controller rounds a percentage of maxSurge up, for each Deployment.
+func TestPlanRoundsSurgeUp(t *testing.T) {
+	s := parsed(t, `
+nodes: {count: 1, fidelity: shared}
+phases:
+- name: a
+  for: 1s
+  actions: [{kind: deploy, name: x, replicas: 1}, {kind: deploy, name: y, replicas: 5}]
+- name: b
+  for: 1s
+  actions: [{kind: rollingUpdate, name: x, maxSurge: 25%}, {kind: rollingUpdate, name: y, maxSurge: 25%}]
+`)
+	if p := planOn(s); p.Pods != 6+1+2 {
+		t.Errorf("at most %d pods at a time", p.Pods)
+	}
+}
+
 func TestAddTargets(t *testing.T) {
 	target := staging()
 	token := file(t, "token", "secret")

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/plan"
@@ -25,7 +24,7 @@ func (p *Plan) countWorkloads(s *plan.Plan) {
 	}
 	all := map[string]*planned{}
 	for i, phase := range s.Phases {
-		surge := 0.0
+		surge := 0
 		for _, a := range eachOf(phase.Actions) {
 			if a.OnObjects() || a.Kind == "create" || a.Kind == "custom" {
 				continue
@@ -45,7 +44,7 @@ func (p *Plan) countWorkloads(s *plan.Plan) {
 				p.Replaced = p.Replaced.Or(plan.About)
 				p.grow(w, w.deploy.Autoscale.Needed(a.CPU, w.deploy.CPU))
 			case "rollingUpdate":
-				surge += surgeOf(a.MaxSurge, w.most)
+				surge += plan.Scaled(a.MaxSurge, w.most, true)
 				p.makePods(w, w.pods)
 				if w.deploy.WorkloadKind() == scenario.Deployment {
 					p.ByControllers["ReplicaSet"]++
@@ -58,7 +57,7 @@ func (p *Plan) countWorkloads(s *plan.Plan) {
 		for _, w := range all {
 			sum += w.most
 		}
-		p.Pods = max(p.Pods, sum+int(surge))
+		p.Pods = max(p.Pods, sum+surge)
 	}
 }
 
@@ -143,15 +142,4 @@ func eachOf(actions []scenario.Action) (all []scenario.Action) {
 		all = append(all, actions[i].Each()...)
 	}
 	return all
-}
-
-func surgeOf(text string, replicas int) float64 {
-	var n float64
-	if _, err := fmt.Sscanf(text, "%g", &n); err != nil {
-		return 0
-	}
-	if strings.HasSuffix(text, "%") {
-		n = n / 100 * float64(replicas)
-	}
-	return n
 }

@@ -5,10 +5,9 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -196,15 +195,13 @@ func (c *forecast) updates() {
 // rounds percentages of maxSurge up and percentages of maxUnavailable down, and allows one unavailable pod if both are
 // zero (ResolveFenceposts of Kubernetes' deployment util).
 func takesAway(a *scenario.Action, replicas int) bool {
-	return shareOf(replicas, a.MaxUnavailable, math.Floor) > 0 || shareOf(replicas, a.MaxSurge, math.Ceil) == 0
+	return Scaled(a.MaxUnavailable, replicas, false) > 0 || Scaled(a.MaxSurge, replicas, true) == 0
 }
 
-// shareOf parses a number or a percentage of n. round rounds the percentage to a whole number.
-func shareOf(n int, text string, round func(float64) float64) int {
-	percent, ok := strings.CutSuffix(text, "%")
-	v, _ := strconv.Atoi(percent)
-	if ok {
-		return int(round(float64(v) * float64(n) / 100))
-	}
-	return v
+// Scaled parses a number or a percentage of n, such as maxSurge, and rounds a percentage up or down. It returns 0 if the
+// text is neither.
+func Scaled(text string, n int, up bool) int {
+	value := intstr.Parse(text)
+	scaled, _ := intstr.GetScaledValueFromIntOrPercent(&value, n, up)
+	return scaled
 }

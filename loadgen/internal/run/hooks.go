@@ -108,7 +108,7 @@ func (hs *hooks) execute(ctx context.Context, h scenario.PlacedHook, output stri
 		"KUBECONFIG="+kubeconfig, "STORMGLASS_RUN_DIR="+hs.dir, "STORMGLASS_PHASE="+h.Phase, "STORMGLASS_NAMESPACE="+hs.namespace)
 	failed := command(ctx, h.Run, env, h.Within.D(), out)
 	if err := remove(); err != nil {
-		hs.step("could not write the kubeconfig of hook %s: %v", h, err)
+		hs.step("could not remove the kubeconfig of hook %s: %v", h, err)
 	}
 	if failed == nil {
 		return nil

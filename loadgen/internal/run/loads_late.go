@@ -57,11 +57,12 @@ func (ls *loads) awaitReady(ctx context.Context, p *placed) bool {
 }
 
 func (ls *loads) prepareLate(ctx context.Context, p *placed) bool {
-	within, cancel := context.WithCancel(ctx)
+	within := ctx
 	if p.at.Phase != "" {
+		var cancel context.CancelFunc
 		within, cancel = context.WithTimeout(ctx, servedWithin)
+		defer cancel()
 	}
-	defer cancel()
 	began := time.Now()
 	for {
 		err := p.load.Prepare(within)
