@@ -75,7 +75,7 @@ func TestProblems(t *testing.T) {
 		"as many as there may be": {control.Config{Etcd: control.Etcd{Members: 7}}, ""},
 		"fewer than none":         {control.Config{APIServer: control.APIServer{Replicas: -1}}, "apiServer.replicas: from 1 to 16"},
 		"a crowd":                 {control.Config{Scheduler: control.Scheduler{Replicas: 17}}, "scheduler.replicas: from 1 to 16; one replica is the leader"},
-		"descriptors to start":    {control.Config{APIServer: control.APIServer{Descriptors: 100}}, "apiServer.descriptors: from 256 to 1048576, because"},
+		"descriptors to start":    {control.Config{APIServer: control.APIServer{Descriptors: 100}}, "apiServer.descriptors: from 256 (an API server does not start with fewer) to 1048576"},
 		"descriptors of old":      {control.Config{APIServer: control.APIServer{Descriptors: 1024}}, ""},
 		"processors":              {control.Config{APIServer: control.APIServer{CPUs: -1}}, "apiServer.cpus: from 1 to 1024"},
 		"topology":                {control.Config{Etcd: control.Etcd{Topology: "remote"}}, "etcd.topology: stacked or external"},

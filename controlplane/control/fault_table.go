@@ -300,7 +300,7 @@ lowers the storage version of its data.`,
 			OfNodes: true, OfCloud: true, SilencesNodes: true,
 		},
 		{
-			Name: NodeScaleUp, Short: "Register the further nodes of `nodes.later`, at the rate `nodes.registerRate`",
+			Name: NodeScaleUp, Short: "Register the nodes that `nodes.later` held back, at the rate `nodes.registerRate`",
 			OfNodes: true, Adds: true,
 		},
 		{

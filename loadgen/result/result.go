@@ -216,7 +216,7 @@ type Alert struct {
 	Verdict       Verdict `json:"verdict,omitempty"`
 	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time that the alert's condition held
 	Detail        string  `json:"detail"`
-	Expr          string  `json:"expr"` // with mapped labels
+	Expr          string  `json:"expr"` // PromQL of the alert's rules, after the replacements of labels by --map
 }
 
 // The values of Alert.Outcome.

@@ -85,7 +85,7 @@ func (s *Scenario) Batches() []PlacedBatch {
 	return all
 }
 
-// Batch returns the batch of a load of kind "objects".
+// Batch returns a copy of the fields of a load of kind "objects". For other kinds, Has of the result returns false.
 func (l *Load) Batch() *Batch {
 	return &Batch{
 		Templates: l.Templates, Iterations: l.Iterations, FromIteration: l.FromIteration, ToIteration: l.ToIteration,

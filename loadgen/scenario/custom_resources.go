@@ -13,7 +13,7 @@ type CustomResource struct {
 	Name       string // name, such as "databases.example.com"
 	Kind       string
 	Namespaced bool
-	// Early is true if the setup or the objects define the resource, before any load creates its objects.
+	// Early is true if the definition is in `setup` or `objects`, so that the resource exists before any load starts.
 	Early bool
 }
 

@@ -94,7 +94,7 @@ func (v *validator) alertGate(path string, g *Gate) {
 	case g.Max != nil || g.Min != nil:
 		v.fail(path+".alert", "leave out max and min", "gate %q has both an alert and a bound, but an alert has no value", g.Name)
 	case g.Together:
-		v.fail(path+".together", "leave it out, because an alert fires at a point in time", "gate %q: together does not apply to an alert", g.Name)
+		v.fail(path+".together", "leave it out, because an alert fires at a point in time", "gate %q: `together` does not apply to an alert", g.Name)
 	case g.Load != "" || g.Signal != "":
 		v.fail(path+".alert", "leave out load and signal", "gate %q: an alert does not take a load or signal", g.Name)
 	}

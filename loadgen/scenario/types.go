@@ -221,7 +221,7 @@ type Gate struct {
 // Nodes are the simulated nodes, registered before the first phase.
 type Nodes struct {
 	Count int `yaml:"count,omitempty"` // number of nodes
-	Later int `yaml:"later,omitempty"` // nodes that register only with a nodeScaleUp fault
+	Later int `yaml:"later,omitempty"` // how many of `count` register only when a nodeScaleUp fault begins
 	// Fidelity: which of a kubelet's requests a node sends: "kubelet" (default), "lean" or "shared"
 	// (docs/how-to/simulated-nodes.md)
 	Fidelity string `yaml:"fidelity,omitempty"`

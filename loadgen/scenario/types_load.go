@@ -110,10 +110,10 @@ type Operation struct {
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// FieldSelector: for a list, watch or deletecollection, such as "metadata.name=x"
 	FieldSelector string `yaml:"fieldSelector,omitempty"`
-	// Form: of objects in responses: "object" (default), "metadata" (PartialObjectMetadata) or "table" (as for
+	// Form: how responses represent objects: "object" (default), "metadata" (PartialObjectMetadata) or "table" (as for
 	// kubectl get)
 	Form string `yaml:"form,omitempty"`
-	// Encoding: of responses: "json" (default), "protobuf" (built-in resources) or "cbor" (with the feature gate
+	// Encoding: encoding of responses: "json" (default), "protobuf" (built-in resources) or "cbor" (with the feature gate
 	// CBORServingAndStorage)
 	Encoding string `yaml:"encoding,omitempty"`
 	Scope    string `yaml:"scope,omitempty"` // of a list or watch: "namespace" (default) or "cluster"
@@ -197,10 +197,10 @@ func (l *Load) NamespacesIn(run string) []string {
 	return all
 }
 
-// OwnObjects reports whether the load itself creates the objects that operation o reads or writes. It does so for all
-// writes except a plain create. It also does so for reads without a selector and without scope "cluster", if the load
-// has an Object or if there is a built-in manifest for a resource other than pods. All other reads return the
-// objects that already exist.
+// OwnObjects reports whether the load creates the objects that operation o reads or writes, instead of using objects that
+// exist. It returns true for all writes except a create without a subresource, which measures the creation itself. For a
+// read, it returns true if the read has neither a selector nor scope "cluster", and if the load has an Object or its
+// resource (not pods) has a built-in manifest.
 func (l *Load) OwnObjects(o Operation) bool {
 	switch o.Verb {
 	case "create":

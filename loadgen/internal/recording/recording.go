@@ -211,7 +211,7 @@ func (r *Request) Check(h *Header, after Micros) error {
 	return nil
 }
 
-// Verbs returns the verbs of requests.
+// Verbs returns all verbs that a request in a recording may have.
 func Verbs() []string {
 	return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 }

@@ -158,7 +158,8 @@ func baseOf(at string) string {
 // SiteFile is the name of the file that marks a directory of published pages. The index ignores such a directory.
 const SiteFile = ".stormglass-site"
 
-// wanted are the names of the files that decide what a directory contains.
+// wanted are the names of the files that the index uses. Some determine the kind of a directory (see kindOf), the others
+// are its results and reports.
 var wanted = map[string]bool{
 	result.ABFile: true, result.ABHTMLFile: true, result.CapacityFile: true, result.CapacityHTMLFile: true, result.ComparisonFile: true, result.ComparisonHTMLFile: true,
 	result.RunFile: true, result.ResultFile: true, result.HTMLFile: true, result.TimelineFile: true, result.PulseFile: true, result.MeasurementsFile: true,

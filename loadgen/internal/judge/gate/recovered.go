@@ -102,7 +102,7 @@ func perSignal(read func(result.Signal) reading) func(evidence) finding {
 			}
 		}
 		if len(f.readings) == 0 {
-			f.readings = append(f.readings, reading{missing: "the signals were not sampled"})
+			f.readings = append(f.readings, reading{missing: "the run has no data of the scenario's signals"})
 		}
 		return f
 	}
@@ -226,5 +226,5 @@ func backInside(l result.LoadRecovery) reading {
 	if l.BackAtLeast != nil {
 		return reading{value: *l.BackAtLeast, atLeast: true, detail: "at least: " + l.Detail}
 	}
-	return reading{missing: fmt.Sprintf("load %s was not observed inside its bound again: %s", l.Load, cmp.Or(l.Detail, "the load did not run for long enough after the fault"))}
+	return reading{missing: fmt.Sprintf("load %s was not seen to return inside its bound: %s", l.Load, cmp.Or(l.Detail, "the load did not run for long enough after the fault"))}
 }

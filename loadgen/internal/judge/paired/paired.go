@@ -149,7 +149,7 @@ type test struct {
 	n                 int
 	mean, spread, err float64
 	dist              distuv.StudentsT
-	differences       bool // mean is the mean of B minus A, and level the mean of A
+	differences       bool // whether mean is the mean of B-A instead of ln(B/A); level is as in Figure
 	level, gone       float64
 }
 

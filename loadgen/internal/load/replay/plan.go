@@ -135,7 +135,7 @@ type plan struct {
 
 	leftOut map[string]int64 // number of requests of the recording that are not sent, by reason
 	mapped  map[string]int64 // number of requests that are sent to ConfigMaps instead, by resource
-	cut     map[string]int64 // number of requests of the recording whose bodies are cut, by the size that is sent
+	cut     map[string]int64 // number of requests whose body is shortened to the largest size that the API server accepts, by this size in bytes
 	refused []string         // the API server's refusals of the replay's objects
 }
 

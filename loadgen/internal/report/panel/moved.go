@@ -39,8 +39,8 @@ type Motion struct {
 	// its medians before and during the cause. For a line at rest with a short peak, it is the distance by which the
 	// peak left the range of the earlier values.
 	By float64
-	// Surely is the fraction of pairs, of a value during the cause and a value before it, that differ in the same
-	// direction. It is from 0.5 to 1.
+	// Surely is the fraction of pairs whose values differ in the same direction, from 0.5 to 1. A pair is a value during the
+	// cause and a value before it.
 	Surely float64
 	// Came means that a line appeared in a panel without lines, or with only flat lines.
 	Came bool

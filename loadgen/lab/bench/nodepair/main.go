@@ -57,7 +57,7 @@ func run(args []string) int {
 	flags.StringVar(&o.only, "only", "", "measure the one `side` of this name")
 	flags.IntVar(&o.nodes, "nodes", 500, "number of nodes")
 	flags.IntVar(&o.pods, "pods", 5000, "number of pods")
-	flags.IntVar(&o.pairs, "pairs", 1, "turns of each side")
+	flags.IntVar(&o.pairs, "pairs", 1, "how often each way to simulate nodes is measured")
 	flags.DurationVar(&o.idle, "idle", 30*time.Second, "`time` for which idle nodes are measured")
 	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the order")
 	if err := flags.Parse(args); err != nil {

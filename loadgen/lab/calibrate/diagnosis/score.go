@@ -33,7 +33,7 @@ type trial struct {
 	failed  []string // failed gates of a healthy run
 }
 
-// after is the time after a phase with faults that still belongs to the diagnosed time.
+// after is how long the time span to diagnose continues after the end of a phase with faults.
 const after = 10 * time.Second
 
 // judge diagnoses each phase with faults from the recorded metrics. It takes the actual start and components of the
