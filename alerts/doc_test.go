@@ -45,8 +45,8 @@ Prometheus rules for a production cluster or a run. Load [alerts/](../../alerts)
 ## Requirements
 
 - The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, if they exist, cloud-controller-manager and loadgen. If your jobs have other names,
-  [render](../how-to/grafana-prometheus.md#another-prometheus) the rules. Alerts keep the label ` + "`cluster`" + `, except alerts on absent series, which have no labels.
-- A scrape interval of at most 30 s, because the shortest range is 2 minutes.
+  [render](../how-to/grafana-prometheus.md#another-prometheus) the rules. Alerts keep the label ` + "`cluster`" + `, except TargetAbsent, which has only the label job.
+- A scrape interval of at most 30 s, because the shortest range of a rate is 2 minutes.
 - The [metrics](#metrics) below. MetricsMissing fires if a component answers without them.
 
 ## The alerts

@@ -38,7 +38,7 @@ flags can be repeated:
   nodes.count=50             a field of the scenario, as with --set
   WatchList=false            a feature gate
   variant=NAME               a variant of the scenario
-  rev=REVISION               a revision of the current checkout, which ab builds
+  rev=REVISION               a git revision of Stormglass; ab, run in a checkout, builds it
   baselines/main             a baseline (only for --a): ab uses its saved runs and runs only B
 
 A pair is a run of A and a run of B on new control planes, in random order, with the

@@ -79,10 +79,10 @@ interrupted, the next 'loadgen prune' removes the rest.`,
 	}
 	flags := cmd.Flags()
 	flags.Var((*age)(&c.OlderThan), "older-than", "select runs that started longer ago than this `time`, for example 30d, 2w or 12h")
-	flags.IntVar(&c.Keep, "keep", 0, "of the runs that meet the other criteria, keep the newest `number` for each scenario and folder")
+	flags.IntVar(&c.Keep, "keep", 0, "of the runs that meet the other criteria, keep this `number`, the newest, for each scenario and folder")
 	flags.Var((*byteSize)(&c.MaxSize), "max-size", "remove runs until the runs of each folder take at most this `size`, for example 20GB")
 	flags.StringSliceVar(&c.Verdicts, "verdict", nil, "select runs with one of these `verdicts`: "+strings.Join(prune.Verdicts(), ", "))
-	flags.StringArrayVar((*[]string)(&labels), "label", nil, "select runs with the label `NAME=VALUE` (repeatable: all labels)")
+	flags.StringArrayVar((*[]string)(&labels), "label", nil, "select runs with the label `NAME=VALUE` (repeatable; a run must have all labels)")
 	commandline.Heading(flags, "Criteria")
 	flags.BoolVar(&c.Reduce, "reduce", false, "keep the results and reports of the runs, and remove the rest")
 	flags.DurationVar(&c.Downsample, "downsample", 0, "like --reduce, but keep one sample of each metric per `interval`, from 10s to 1h")
