@@ -40,7 +40,7 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 		b.Histogram = b.Histogram || row.P99 != nil
 		v := keyRowView{KeyRow: row, Label: terminal.Clean(row.Label), Value: keyText(row), Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
 		if g, ok := guideOf(k.Name, row, hours); ok && keyValue(row) != nil {
-			v.Guide, v.Exceeds = g.text, exceeds(k.Name, row, hours)
+			v.Guide, v.Exceeds = g.text, *keyValue(row) > g.bound
 		}
 		v.Spark = sparkline(k.Name, v.Label, drawnSections)
 		b.Rows = append(b.Rows, v)

@@ -56,7 +56,7 @@ func Audit(ctx context.Context, o AuditOptions) (*Result, error) {
 		a.note("loadgen could not check that all logs come from the same cluster, because no service account occurs in two of them")
 	}
 	if a.beta > 0 {
-		a.note("%d events have the version audit.k8s.io/v1beta1, whose fields are the same as those of audit.k8s.io/v1", a.beta)
+		a.note("%d events have the version audit.k8s.io/v1beta1, which has the fields of audit.k8s.io/v1", a.beta)
 	}
 	if a.oneTime > 0 {
 		a.note("%d events lack requestReceivedTimestamp or stageTimestamp, so loadgen uses the other time for both", a.oneTime)
