@@ -12,7 +12,7 @@ import (
 // connection was lost. The zero value is ready to use. A Connection is safe for concurrent use.
 type Connection struct {
 	mu      sync.Mutex
-	conns   []*h2conn.Conn // new streams use only the last one; the earlier ones may still have open streams
+	conns   []*h2conn.Conn // the last connection gets the new streams; the earlier ones may still have open streams
 	dialing chan struct{}  // closed when the current dial ends; nil if no dial is running
 }
 

@@ -42,13 +42,13 @@ type Endpoint struct {
 	// DialContext opens TCP connections to the server, through the proxy if there is one (see Dialer).
 	DialContext DialFunc
 
-	authenticate func() (http.Header, error) // nil if the client certificate suffices
+	authenticate func() (http.Header, error) // returns authentication headers; nil if the client certificate suffices
 	mu           sync.Mutex
 	headers      http.Header
 	renewed      time.Time
 }
 
-// New returns the Endpoint for a rest.Config. roots caches the parsed CA; all clients of a server can share it. New
+// New returns the Endpoint for a rest.Config. roots caches the parsed CA; all clients of a server can share roots. New
 // fails if the server's URL is not https.
 func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	if c == nil {

@@ -18,12 +18,13 @@ type arrivals struct {
 	control [64]byte
 }
 
-// stamp enables arrival times for a socket. If the kernel does not support them, the field `on` stays false.
+// stamp enables the kernel's arrival timestamps for a socket. If the kernel does not support them, a.on stays false.
 func (a *arrivals) stamp(fd uintptr) {
 	a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
 }
 
-// receive reads at most `most` bytes into p with one system call. It sets `waited`.
+// receive reads at most `most` bytes into p with one system call. It stores in a.waited how long the last of these
+// bytes had waited in the kernel.
 func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno syscall.Errno) {
 	a.piece.Base = unsafe.SliceData(p)
 	a.piece.SetLen(min(len(p), most))

@@ -17,10 +17,10 @@ func backlog(nc net.Conn) int64 {
 
 // queues reads the lengths of a socket's kernel queues, in bytes. It is not safe for concurrent use.
 type queues struct {
-	raw     syscall.RawConn // nil: no socket
+	raw     syscall.RawConn // nil if the connection is not a socket
 	request uint
 	answer  int64
-	ask     func(fd uintptr) // stored, to avoid a closure for each call
+	ask     func(fd uintptr) // performs the ioctl; stored, to avoid a closure for each call
 }
 
 func newQueues(nc net.Conn) *queues {

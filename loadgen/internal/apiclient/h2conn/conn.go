@@ -24,13 +24,13 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// connWindow and defaultStreamWindow are the sizes of the receive windows. Go's HTTP/2 client has the same sizes, so a
-// connection exerts the same back pressure as a kubelet's connection.
+// connWindow and defaultStreamWindow are the sizes, in bytes, of the receive windows of a connection and of a stream.
+// Go's HTTP/2 client has the same sizes, so a connection exerts the same back pressure as a kubelet's connection.
 const (
 	connWindow          = 1 << 30
 	defaultStreamWindow = 4 << 20
-	// defaultWindow is the size of a flow-control window before SETTINGS or WINDOW_UPDATE changes it. largestWindow is
-	// the maximum window (RFC 9113, 6.9.2).
+	// defaultWindow is the size, in bytes, of a flow-control window before SETTINGS or WINDOW_UPDATE changes it.
+	// largestWindow is the maximum size (RFC 9113, 6.9.2).
 	defaultWindow = 65535
 	largestWindow = 1<<31 - 1
 )
@@ -42,8 +42,8 @@ const defaultMaxStreams = 100
 // 9113, 4.2).
 const maxFrame = 16384
 
-// smallBuffer and largeBuffer are the minimum and maximum initial size of the buffer in which a connection splits
-// decrypted bytes into frames. A DATA frame may be larger than the buffer.
+// smallBuffer and largeBuffer limit the initial size, in bytes, of the buffer in which a connection splits decrypted
+// bytes into frames. A DATA frame may be larger than the buffer.
 const (
 	smallBuffer = 1 << 10
 	largeBuffer = 32 << 10
@@ -59,10 +59,11 @@ type Options struct {
 	// buffer; this saves memory if many connections are silent.
 	ReadBuffer int
 	// Poller wakes the reader of this connection together with the readers of other connections. Use it for many mostly
-	// silent connections for which a delay of a few milliseconds does not matter. Nil means that the runtime wakes the
-	// reader.
+	// silent connections for which a delay of a few milliseconds does not matter. Nil means that the Go runtime wakes
+	// the reader.
 	Poller *Poller
-	// StampArrivals enables Stream.Waited. The timestamps cost a few hundred nanoseconds per read.
+	// StampArrivals enables Stream.Waited, which needs arrival timestamps from the kernel. They cost a few hundred
+	// nanoseconds per read.
 	StampArrivals bool
 	// Deferred means that the connection leaves received bytes unread until Pool.Receive or Conn.Receive is called. Use
 	// it for a client that wakes up often anyway. With StampArrivals, the arrival time of a response is still known.
@@ -85,19 +86,19 @@ type Options struct {
 
 // Conn is an HTTP/2 connection. It is safe for concurrent use.
 type Conn struct {
-	nc        net.Conn // TLS
-	raw       net.Conn // TCP
+	nc        net.Conn // the TLS connection
+	raw       net.Conn // the TCP connection below nc
 	options   Options
-	authority []byte // encoded
+	authority []byte // encoded header field :authority
 	born      time.Time
 	done      chan struct{}
 	settled   chan struct{} // closed when the server's first SETTINGS arrive
-	pool      *Pool         // nil without a pool
+	pool      *Pool         // the pool that owns the connection; nil without a pool
 
 	// Only the read loop or, on a deferred connection, Receive uses these fields. reading guards them.
 	reading     sync.Mutex
 	lastReceive time.Time
-	deferred    deferral       // nil if there is a read loop
+	deferred    deferral       // the connection, if its reads are deferred; otherwise nil
 	over        bool           // whether every handler's End was called because the connection ended
 	waited      *time.Duration // how long the last byte of the last read had waited in the kernel; nil if unknown
 	frames      frameReader
@@ -108,14 +109,14 @@ type Conn struct {
 	mu            sync.Mutex
 	change        sync.Cond // signals that a stream is free, or that the connection has ended
 	wake          sync.Cond // wakes the writer goroutine: something is queued, or the connection has ended
-	out, spare    []byte    // bytes to send; the spare buffer
+	out, spare    []byte    // the bytes to send, and a spare buffer for the next bytes
 	replies       int       // number of frames in out that reply to frames of the server
 	writing       bool
 	unanswered    int       // number of bytes sent since the connection last had no open stream
-	queues        *queues   // the socket's kernel queues, for Options.Queued
+	queues        *queues   // lengths of the socket's kernel queues, for Options.Queued
 	deadline      time.Time // current write deadline
 	written       chan struct{}
-	resized       bool // whether the size of the header table was announced
+	resized       bool // whether a header block has set the size of the dynamic table
 	streams       map[uint32]*Stream
 	current       *Stream   // the stream whose handler is being called
 	blocked       []*Stream // streams whose body waits for flow control
@@ -214,7 +215,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 }
 
-// take adds a connection to the poller. If p is nil, it turns the connection into a socket (see unscheduled).
+// take adds a connection to the poller. If p is nil, take converts a TCP connection to a socket (see unscheduled).
 func (p *Poller) take(nc net.Conn) (net.Conn, error) {
 	if p == nil {
 		return unscheduled(nc), nil

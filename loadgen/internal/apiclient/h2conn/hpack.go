@@ -18,7 +18,7 @@ const (
 	staticMethodGet     = 2
 	staticPath          = 4
 	staticSchemeHTTPS   = 7
-	staticStatus        = 8 // 8 to 14
+	staticStatus        = 8 // indexes 8 to 14 have the name :status
 	staticLastStatus    = 14
 	staticAccept        = 19
 	staticContentLength = 28
@@ -33,7 +33,7 @@ var staticStatuses = [...]int{200, 204, 206, 304, 400, 404, 500}
 
 type fields struct {
 	Header
-	length  int64 // content-length; -1 without one
+	length  int64 // content-length; -1 if the block has none
 	pseudo  bool  // whether the block contains pseudo-header fields
 	invalid string
 }

@@ -21,7 +21,7 @@ func (*Poller) Close() {}
 
 func (*Poller) add(nc net.Conn) (net.Conn, error) { return nc, nil }
 
-// queues is a socket's kernel queues, whose lengths are unknown.
+// queues stands for a socket's kernel queues, whose lengths are unknown in this build.
 type queues struct{}
 
 func newQueues(net.Conn) *queues { return &queues{} }

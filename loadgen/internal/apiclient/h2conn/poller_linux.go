@@ -26,7 +26,7 @@ type Poller struct {
 	ended   chan struct{}
 
 	mu sync.Mutex
-	of map[int32]*polled // by descriptor
+	of map[int32]*polled // the connections in the poller, by file descriptor
 }
 
 // NewPoller returns a poller that checks its connections at most once per interval. Close the connections before the

@@ -24,8 +24,8 @@ type Pool struct {
 	cancel  context.CancelFunc
 
 	mu        sync.Mutex
-	conns     []*Conn // accept new streams
-	leaving   []*Conn // accept no new streams, but still have open streams
+	conns     []*Conn // connections that accept new streams
+	leaving   []*Conn // connections that accept no new streams, but still have open streams
 	next      int
 	dialling  *dialling // current dial; nil if no dial is in progress
 	failures  int64
@@ -37,7 +37,7 @@ type Pool struct {
 	// rmu is the innermost lock: a goroutine may lock rmu while it holds the pool's mu or a connection's mu. A
 	// goroutine that holds rmu must not lock another mutex.
 	rmu     sync.Mutex
-	starved atomic.Bool   // a goroutine waits until changed is closed
+	starved atomic.Bool   // whether a goroutine waits until changed is closed
 	changed chan struct{} // the channel that Changed returns
 }
 

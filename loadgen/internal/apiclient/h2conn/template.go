@@ -11,7 +11,7 @@ import (
 // Template holds the method and headers of a request in encoded form. It is immutable, and can be used on any
 // connection.
 type Template struct {
-	method []byte // :method and :scheme
+	method []byte // encoded fields :method and :scheme
 	rest   []byte // encoded fields to send after :authority and :path
 	typed  []byte // encoded content-type, sent only with a body
 	head   bool   // whether the method is HEAD; the response then has no body, even with a content-length
@@ -39,7 +39,7 @@ func NewTemplate(r Request) *Template {
 	return t
 }
 
-// With returns a template with one more header.
+// With returns a copy of t with one more header.
 func (t *Template) With(name, value string) *Template {
 	more := *t
 	more.rest = appendField(t.rest[:len(t.rest):len(t.rest)], name, value)

@@ -75,8 +75,8 @@ func (c *Conn) window(f frame) error {
 }
 
 // received counts `size` bytes of DATA that were read, and returns them to the server's windows with few, large
-// WINDOW_UPDATE frames. s is nil if the stream has ended; `last` means that it ends with these bytes. The caller holds
-// mu.
+// WINDOW_UPDATE frames. s is nil if the stream has already ended. If `last` is true, these are the stream's last bytes.
+// The caller holds mu.
 func (c *Conn) received(s *Stream, size int, last bool) error {
 	if c.unreported += size; c.unreported >= connWindow/2 {
 		c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, uint32(c.unreported))

@@ -87,7 +87,7 @@ func (c *Conn) flush() {
 	c.writing = false
 }
 
-// send sends all queued bytes. The caller must have set writing and holds mu; send releases mu during the write.
+// send sends all queued bytes. The caller has set c.writing and holds mu; send releases mu during the write.
 func (c *Conn) send() {
 	b := c.out
 	c.out, c.spare, c.replies = c.spare, nil, 0

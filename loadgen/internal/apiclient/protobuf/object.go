@@ -8,7 +8,7 @@ type Object struct {
 	Name, Namespace, UID, ResourceVersion []byte
 	Generation                            int64
 	Deleting                              bool   // whether the object has a deletionTimestamp
-	Spec, Status                          []byte // messages
+	Spec, Status                          []byte // encoded protobuf messages
 }
 
 // ReadObject reads an object from its protobuf message. It calls entry for each label and each annotation.
