@@ -33,7 +33,7 @@ const (
 	Malformed
 	// GoAway means that the server closed the connection with GOAWAY and did not accept the request.
 	GoAway
-	// Protocol means that the server violated HTTP/2, or sent response headers without an end.
+	// Protocol means that the server violated HTTP/2, or exceeded a limit of the client, such as the size of headers.
 	Protocol
 )
 

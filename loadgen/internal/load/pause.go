@@ -86,8 +86,8 @@ func (s *PauseState) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Lost returns the sum of the pauses by which a schedule that began at start is delayed. It does not include a pause in
-// progress.
+// Lost returns the total length, since start, of the pauses that have ended. A schedule that began at start is delayed
+// by this time.
 func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	if s == nil {
 		return 0
@@ -115,8 +115,8 @@ func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	return elapsed
 }
 
-// Await waits until an arrival is due. Without pauses, that is the time start+at. It returns the time at which the
-// arrival was due. ok is false if ctx ended first.
+// Await waits until an arrival is due: at the time start+at, or later by the length of the pauses. It returns the time
+// at which the arrival was due. ok is false if ctx ended first.
 func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (due time.Time, ok bool) {
 	for ctx.Err() == nil {
 		s := p.State()

@@ -19,7 +19,7 @@ const Never = time.Duration(math.MaxInt64)
 const MaxRate = 1e6
 
 // Pacer is a schedule of arrivals that depends only on its parameters. It is not safe for concurrent use. Calls with
-// growing arguments are cheap; a smaller argument may start again at arrival 0.
+// growing arguments are cheap. For a smaller argument, a Pacer may have to generate all arrivals again from arrival 0.
 type Pacer interface {
 	// At returns the intended time of arrival n, relative to the start, or Never if there is no such arrival.
 	// Arrivals are numbered from 0. The time does not decrease with n.
@@ -152,8 +152,8 @@ type cursor struct {
 	begin  func() times
 	next   times
 	n      int64
-	time   time.Duration // of arrival n
-	before time.Duration // of arrival n-1
+	time   time.Duration // time of arrival n
+	before time.Duration // time of arrival n-1
 }
 
 func (c *cursor) rewind() {

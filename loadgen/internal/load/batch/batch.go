@@ -81,7 +81,7 @@ type operation struct {
 	step  int // number of workers: this worker renders every step-th object
 	slots []string
 
-	failed error // error of Background; valid when Background has returned
+	failed error // the error that ended Background; valid after Background
 }
 
 func newOperation(t load.Target, all *scenario.Objects) (*operation, error) {

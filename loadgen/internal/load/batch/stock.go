@@ -15,7 +15,7 @@ type rendered struct {
 // until half of the stock is used, because waking the renderer for each object costs more than rendering the object.
 // The stock reuses the memory of its items.
 type stock struct {
-	items      []rendered // a ring
+	items      []rendered // a ring buffer
 	put, taken atomic.Int64
 	low        chan struct{} // receives a token when half of the stock is used
 }

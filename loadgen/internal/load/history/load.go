@@ -33,7 +33,7 @@ type Load struct {
 	streams   *samples.Streams
 	stalls    *stall.Meter
 	pause     *load.Pause
-	first     []check.Register // initial states; set by Prepare
+	first     []check.Register // initial states of the registers; set by Prepare
 	events    atomic.Int64     // number of entries in the logs of all watchers
 
 	mu           sync.Mutex
@@ -168,7 +168,7 @@ func (l *Load) begin(ctx context.Context) (uint64, error) {
 func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 
 // list lists all registers with a consistent read. It records the list as a read of each register by the client with
-// the given number. `final` has the meaning of Operation.Final.
+// the given number. If `final` is true, it marks these reads as Operation.Final.
 func (l *Load) list(ctx context.Context, conn *connection, client int, final bool) (version uint64, err error) {
 	call := l.record.now()
 	path := listwatch.AppendQuery([]byte(l.registers.collection), listwatch.FreshList, 0, 0, l.registers.selector)

@@ -43,7 +43,7 @@ type registers struct {
 	labels     map[string]string
 	names      []string
 	numbers    map[string]int
-	collection string // path
+	collection string // path of the collection of ConfigMaps
 	selector   string // query parameter that selects the load's objects: "&labelSelector=..."
 }
 

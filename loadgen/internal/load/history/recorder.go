@@ -16,13 +16,13 @@ import (
 // recorder records operations. Their times count from `base`, on the monotonic clock. It is safe for concurrent use.
 type recorder struct {
 	base    time.Time
-	value   atomic.Uint64 // the last value that a write used
+	value   atomic.Uint64 // the value that the newest write used; each write increments it
 	skipped atomic.Int64
 
 	mu         sync.Mutex
 	operations []check.Operation
 	begun      int
-	counts     [3]result.HistoryOperations // by kind
+	counts     [3]result.HistoryOperations // numbers of operations, by kind
 	full       bool                        // an operation was rejected because the history was full
 	newest     uint64                      // newest version that was written or read
 }

@@ -31,7 +31,7 @@ const (
 type watcher struct {
 	load   *Load
 	number int
-	conn   connection // used for lists
+	conn   connection // connection for lists
 	draw   *rand.Rand
 
 	mu        sync.Mutex
@@ -39,7 +39,7 @@ type watcher struct {
 	entries   []check.Entry
 	newest    uint64    // newest version of events, bookmarks and lists
 	last      uint64    // newest version of events
-	up        time.Time // when the watch was established; zero if it is not
+	up        time.Time // when the watch was established; zero if the watch is not open
 	opened    int64
 	relists   int64
 	events    int64

@@ -52,7 +52,7 @@ type making struct {
 	plan   *plan.Plan
 	target load.Target
 	dir    string
-	made   map[string]load.Load // by name
+	made   map[string]load.Load // the loads made so far, by name
 }
 
 // Make builds the loads of a plan, in the order of Plan.Loads. They send no requests yet. dir is the directory

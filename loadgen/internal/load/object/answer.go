@@ -22,17 +22,17 @@ type Answer struct {
 	action action
 	tenant int
 
-	// call.expect sets these fields: the encodings that the request accepts, and the field that the load needs.
+	// call.expect sets these fields. protobuf means that the request asks for protobuf.
 	protobuf bool
 	gzip     bool  // the response may be compressed
-	find     field // the field to find in protobuf; in JSON and CBOR both fields are always kept
+	find     field // the metadata field to keep in protobuf; in JSON and CBOR, token and version are always kept
 
 	begun      bool
 	compressed bool // the response is compressed and not checked
 	json       document
 	head       []byte // beginning of a protobuf response: the magic number and, if a field must be found, the metadata
 	found      bool
-	value      []byte // value of the field to find
+	value      []byte // value of the metadata field that `find` selects
 }
 
 // longestHead is the size of the beginning of a protobuf response in which an Answer searches for a metadata field.
@@ -285,11 +285,12 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
-// maxBefore is the maximum number of fields of a message that member looks at. It limits the work for a response.
+// maxBefore is the maximum number of fields of a message that the function member reads. This limits the work for a
+// response.
 const maxBefore = 8
 
-// member finds a field in the beginning of a protobuf message. It returns those contents of the field that have
-// arrived. `whole` is true if the contents are complete.
+// member finds a field in b, the beginning of a protobuf message. It returns those contents of the field that have
+// arrived. `whole` is true if the contents are complete. ok is false if b does not contain the field.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
 	for range maxBefore {
 		num, typ, n := protowire.ConsumeTag(b)

@@ -30,18 +30,19 @@ const (
 	applyQuery = "?fieldManager=stormglass&force=true"
 )
 
-// Rate limit for the requests of an asker.
+// Rate limit for the unmeasured requests of a load (see asker).
 const (
-	setupRate  = 500 // per second
+	setupRate  = 500 // requests per second
 	setupBurst = 50
 )
 
-// Limits for each request of an asker. The asker retries a request while the server is overloaded or unreachable.
+// Limits for each unmeasured request of a load. An asker retries such a request while the server is overloaded or
+// unreachable.
 const (
 	setupTimeout  = time.Minute
 	setupAttempts = 8
 	setupBackoff  = 250 * time.Millisecond
-	longestWait   = 10 * time.Second // upper limit for Retry-After
+	longestWait   = 10 * time.Second // upper limit for the wait that Retry-After requests
 	largestAnswer = 256 << 20
 )
 
@@ -89,7 +90,7 @@ func (a *asker) close() { a.transport.CloseIdleConnections() }
 type query struct {
 	method string
 	path   string // path without the prefix of a gateway; may include a query
-	accept string // "" for JSON
+	accept string // Accept header; "" means JSON
 	typ    string // media type of body
 	body   []byte
 }

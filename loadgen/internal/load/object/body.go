@@ -76,10 +76,10 @@ func (b body) append(dst []byte, v *values) []byte {
 
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 
-// payload is random text for objects. It differs for each turn (the number of the update), because the API server does
-// not write an update without changes. Its characters are valid base64 and need no escaping in JSON.
+// payload is random text for objects. It differs for each turn (the number of an object's update), because the API
+// server does not write an update without changes. Its characters are valid base64 and need no escaping in JSON.
 type payload struct {
-	text []byte // twice the largest size
+	text []byte // random letters, twice as many as the largest object needs
 }
 
 func newPayload(largest int, seed int64) payload {

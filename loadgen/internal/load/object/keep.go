@@ -29,9 +29,9 @@ func (s *Set) learnFrom(i int, r reply) {
 	}
 }
 
-// reserve reserves an object for an update and returns its number: this worker's first free object, starting at object
-// i. It returns false if no object is free. Two updates in flight never use the same object, because they would cause
-// conflicts.
+// reserve reserves an object for an update and returns the object's number. It takes this worker's first free object
+// from object i on. It returns false if no object is free. Two updates in flight never use the same object, because
+// they would cause conflicts.
 func (s *Set) reserve(i int) (int, bool) {
 	own := s.share.Part(len(s.versions))
 	if own == 0 {

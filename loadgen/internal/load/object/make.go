@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// accountsWithin is the time limit for the ServiceAccounts of new namespaces. The API server refuses a pod until its
-// ServiceAccount exists.
+// accountsWithin is how long a load waits for the ServiceAccount of a new namespace, and accountsPoll is the interval
+// of its attempts. The API server refuses a pod until the pod's ServiceAccount exists.
 const (
 	accountsWithin = 30 * time.Second
 	accountsPoll   = 100 * time.Millisecond

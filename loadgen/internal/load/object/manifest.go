@@ -136,7 +136,8 @@ func (m manifest) compile(labels map[string]string, loadName string, namespaced,
 	return compile(all)
 }
 
-// child stores a new object at a key and returns it: a copy of the object at the key, or an empty object.
+// child replaces the object at a key by a copy, or by an empty object if the key has no object. It returns the new
+// object.
 func child(of object, key string) object {
 	c, _ := of[key].(object)
 	if c = maps.Clone(c); c == nil {
@@ -166,7 +167,7 @@ func (p place) most() int {
 }
 
 // appendPatch appends a JSON merge patch that sets the payload. Unless key is empty, the patch also sets the annotation
-// named key to value. Neither of the two may contain characters that need escaping in JSON.
+// named key to value. Neither key nor value may contain characters that need escaping in JSON.
 func (p place) appendPatch(b []byte, text payload, size int, turn int64, key string, value []byte) []byte {
 	b = append(b, '{')
 	if p == inAnnotation || key != "" {

@@ -16,7 +16,7 @@ type mix struct {
 	verb    stream
 	tenant  stream
 	kinds   []request.Kind
-	kindOf  []int // index is operation * number of tenants + tenant
+	kindOf  []int // indexes into kinds, by operation * number of tenants + tenant
 }
 
 func newMix(seed int64, l scenario.Load) *mix {

@@ -70,8 +70,8 @@ func measured(x scenario.Operation) string {
 	return x.Verb
 }
 
-// verbsOf returns the RBAC verbs that one operation needs. For a load of kind "watches", they include the verbs with
-// which loads of kind "changes" write its objects.
+// verbsOf returns the RBAC verbs that one operation needs. own means that the load creates the operation's objects. For
+// a load of kind "watches", the result includes the verbs with which loads of kind "changes" write its objects.
 func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 	var verbs []string
 	switch {

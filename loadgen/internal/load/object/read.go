@@ -100,7 +100,7 @@ type getAny struct {
 	set   *Set
 	draw  stream
 	query string
-	known atomic.Pointer[[]string] // paths; never empty
+	known atomic.Pointer[[]string] // paths of the objects with the query; never empty
 }
 
 func (g *getAny) prepare(ctx context.Context) error {

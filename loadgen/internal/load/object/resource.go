@@ -17,7 +17,7 @@ import (
 type Resource struct {
 	asker      *asker
 	name       string // plural with the group, such as deployments.apps
-	root       string // /api/v1 or /apis/apps/v1
+	root       string // path of the API version, such as /api/v1 or /apis/apps/v1
 	plural     string
 	apiVersion string
 	kind       string

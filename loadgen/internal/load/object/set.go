@@ -31,7 +31,7 @@ type Set struct {
 	stem, newStem string // name prefixes of the load's own objects and of objects that requests create
 	namespaces    []string
 	spread        shares
-	sizes         []int // in letters; set by Prepare
+	sizes         []int // payload sizes in letters; set by Prepare
 	sized         shares
 	drawSize      stream
 	payload       payload
@@ -216,8 +216,8 @@ func (s *Set) AppendPath(b []byte, i int) []byte {
 }
 
 // AppendPatch appends a JSON merge patch for object i that sets the payload of the given turn. Unless key is empty, the
-// patch also sets the annotation named key to value. Neither of the two may contain characters that need escaping in
-// JSON. Call it only after Prepare.
+// patch also sets the annotation named key to value. Neither key nor value may contain characters that need escaping in
+// JSON. Call AppendPatch only after Prepare.
 func (s *Set) AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte {
 	return s.manifest.payload.appendPatch(b, s.payload, s.sizeOf(int64(i)), turn+1, key, value)
 }

@@ -90,7 +90,7 @@ func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dr
 // NamespaceSlot is a placeholder in a manifest. A Template replaces it with the object's namespace.
 const NamespaceSlot = string(slotNamespace)
 
-// Payload is random text that makes objects larger. It differs for each turn (the number of the update).
+// Payload is random text that makes objects larger. It differs for each turn (the number of an object's update).
 type Payload = payload
 
 // NewPayload returns a Payload for Templates whose payloads have up to `largest` letters.

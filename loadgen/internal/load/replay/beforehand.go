@@ -12,7 +12,8 @@ type Made struct {
 // Beforehand returns the objects that must exist when the schedule `all` begins, in the order of their first requests.
 // These are the objects that were read, updated, patched or deleted in the recording before they were created. The
 // first conclusive answer in the recording decides (see presence). For example, a 404 or a successful create shows that
-// the object did not exist; a successful read shows that it existed. It ignores entries for which counts returns false.
+// the object did not exist, and a successful read shows that the object existed. Beforehand ignores entries for which
+// counts returns false.
 func Beforehand(t *recording.Recording, all []Arrival, copies int, counts func(entry int32) bool) []Made {
 	decided := make([]bool, len(t.Objects)*copies)
 	sizes := make([]int32, len(t.Objects))

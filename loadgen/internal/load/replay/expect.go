@@ -12,7 +12,7 @@ import (
 // Expected is a forecast for a replay of a certain length: the requests that it sends and the objects that it creates.
 // The forecast assumes that the API server accepts the objects and answers as in the recording.
 type Expected struct {
-	Requests []ExpectedRequests // in the order of Load's results
+	Requests []ExpectedRequests // by verb and resource, in the order of Load's results
 	LeftOut  map[string]int64   // number of unsent requests, by reason
 	Cut      map[string]int64   // number of requests whose bodies are cut, by the size that is sent
 	// Made is the number of objects that the load creates before the replay. Created is the number of objects that
@@ -31,7 +31,8 @@ type ExpectedRequests struct {
 	Sent           float64 // mean size of the bodies, in bytes
 }
 
-// Expect returns the forecast for a replay of the given length. `namespaced` has the same meaning as for Needs.
+// Expect returns the forecast for a replay of the given length. The keys of `namespaced` are the resources that the
+// cluster serves. A value is true if the resource is namespaced.
 func Expect(t *recording.Recording, o Options, namespaced map[string]bool, length time.Duration) Expected {
 	p := newPlan(t, o, make([]string, Namespaces(t, o.Copies)))
 	for i := range p.actions {

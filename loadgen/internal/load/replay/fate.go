@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-// fate says whether and how the replay sends the requests of one shape.
+// fate says whether and how the replay sends the requests of one shape (the same verb, resource and options).
 type fate uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	leftOut
 )
 
-// Reasons for not sending the requests of a shape.
+// Reasons why the replay does not send some requests of the recording.
 const (
 	reasonLacking     = "resources that the API server lacks"
 	reasonStream      = "streams of pods"
@@ -26,7 +26,7 @@ const (
 	reasonSubresource = "subresources of objects that the replay does not create"
 )
 
-// facts are properties of a resource on the API server. `lacking` means that the server does not serve it.
+// facts are properties of a resource on the API server. `lacking` means that the server does not serve the resource.
 type facts struct {
 	lacking, namespaced bool
 	// refuses means that the API server refuses the objects that the replay would create for this resource.
@@ -39,7 +39,7 @@ func (act *action) decide(f facts) {
 	act.touches = act.fate != leftOut && (act.shape.Writes() || f.namespaced && !f.refuses)
 }
 
-// fateOf returns how the replay sends the requests of a shape, or why it does not send them.
+// fateOf returns how the replay sends the requests of a shape. If it does not send them, fateOf returns the reason too.
 //
 // The replay writes no cluster-scoped objects, because it could not distinguish its own objects from existing ones. It
 // sends such a write to a ConfigMap of the same name instead. This costs the API server and etcd about the same.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// count contains the numbers of due and of sent requests in one group. A group has one kind of request, one actor and
-// one copy.
+// count contains the numbers of due and of sent requests in one group: the requests of one kind from one copy of a
+// recorded client (actor).
 type count struct{ due, sent int64 }
 
 // rateError returns the largest difference between sent and due requests of any group, as a fraction of the group's due

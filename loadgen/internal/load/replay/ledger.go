@@ -7,11 +7,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-// ledger counts the sent requests by group. A group has one kind of request, one actor and one copy. It is safe for
-// concurrent use.
+// ledger counts the sent requests by group. A group contains the requests of one kind from one copy of a recorded
+// client (actor). A ledger is safe for concurrent use.
 type ledger struct {
 	actors, copies int
-	counts         []atomic.Int64 // by group; without requests that never reached the API server
+	counts         []atomic.Int64 // requests by group, without those that never reached the API server
 }
 
 func (l *ledger) index(kind int, actor int32, copy int16) int {

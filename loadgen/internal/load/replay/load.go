@@ -32,9 +32,9 @@ type Load struct {
 	client  *object.Client
 	made    int
 
-	start atomic.Int64 // Unix nanoseconds
+	start atomic.Int64 // start of the load in Unix nanoseconds
 	mu    sync.Mutex
-	ran   time.Duration // 0 until Run has returned
+	ran   time.Duration // how long the load ran; 0 until Run has returned
 }
 
 var _ load.Load = (*Load)(nil)

@@ -19,12 +19,12 @@ type operation struct {
 	*plan
 	ledger    *ledger
 	templates *request.Templates
-	headers   []*request.Template // by actor, copy and class; nil if no request uses it
+	headers   []*request.Template // request templates by actor, copy and class; nil if no request uses the template
 	prepare   func(context.Context) error
 
 	versions []atomic.Uint64      // newest version seen, by object and copy, for updates that must contain a version
 	newest   atomic.Uint64        // newest version in any response, at which watches begin
-	pages    map[pageKey]*page    // for lists whose next pages are in the recording
+	pages    map[pageKey]*page    // continue tokens of the lists whose next pages are in the recording
 	seconds  bins                 // number of requests sent in each second
 	now      func() time.Duration // time since the load's start
 	await    func(ctx context.Context, at time.Duration) bool

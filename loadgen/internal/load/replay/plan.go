@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-// action describes how the replay sends the requests of one shape, or why it does not send them.
+// action describes how the replay sends the requests of one shape of the recording, or why it does not send them.
 type action struct {
 	shape recording.Shape
 	fate  fate
@@ -25,10 +25,10 @@ type action struct {
 	touches bool
 
 	resource  *object.Resource // resource to which the requests are sent; ConfigMaps for asConfigMap
-	template  *object.Template // for writes
+	template  *object.Template // renders the bodies of writes
 	versioned bool             // updates must contain a resourceVersion
 	class     int              // index in plan.classes
-	names     []string         // existing objects, for reads of cluster-scoped objects
+	names     []string         // names of existing objects, for reads of cluster-scoped objects
 	query     string           // the part of the query that all requests share
 	most      int              // largest size of the bodies, in bytes, not counting metadata
 	chain     int32            // result of chains: shapes with the same number may be pages of the same list
@@ -64,8 +64,8 @@ func classOf(s recording.Shape, custom bool) class {
 	return class{method: http.MethodGet, gzip: s.Verb == "list" && s.Limit == 0 && !s.Paged}
 }
 
-// patchType returns the content type of a patch: the recorded type, in its JSON or YAML form. A merge patch replaces an
-// unknown type and, for custom resources, a strategic merge patch.
+// patchType returns the content type of a patch: the recorded type of patch, encoded as the replay sends it. A merge
+// patch replaces an unknown type and, for custom resources, a strategic merge patch.
 func patchType(recorded string, custom bool) string {
 	switch {
 	case strings.Contains(recorded, "apply-patch"):
@@ -128,14 +128,14 @@ type plan struct {
 	requests  int            // number of kinds of requests
 	classes   []class
 
-	namespaces []string // by copy and namespace of the recording; the last is for cluster-scoped objects
+	namespaces []string // the run's namespaces, by copy and recorded namespace; the last is for cluster-scoped objects
 	all        []Arrival
 	sent       []Arrival // all requests except watches
 	watches    []Arrival
 
 	leftOut map[string]int64 // number of requests of the recording that are not sent, by reason
 	mapped  map[string]int64 // number of requests that are sent to ConfigMaps instead, by resource
-	cut     map[string]int64 // number of requests whose body is shortened to the largest size that the API server accepts, by this size in bytes
+	cut     map[string]int64 // number of requests with bodies cut to the API server's limit, by this limit in bytes
 	refused []string         // the API server's refusals of the replay's objects
 }
 

@@ -25,12 +25,12 @@ type preparer struct {
 	client *object.Client
 	load   string
 	labels map[string]string
-	drop   bool // do not send requests for resources that the API server does not serve
+	drop   bool // whether to omit requests for resources that the API server does not serve
 	text   object.Payload
 
-	resources map[string]*object.Resource // by name and version; nil if the API server does not serve the resource
-	templates map[string]*object.Template // by name and version
-	refusals  map[string]error            // by name and version: error with which the API server refuses the objects
+	resources map[string]*object.Resource // by resource and version; nil if the API server does not serve the resource
+	templates map[string]*object.Template // by resource and version
+	refusals  map[string]error            // by resource and version: the error with which the API server refuses objects
 	newest    uint64                      // newest resourceVersion seen
 }
 
@@ -106,7 +106,7 @@ func (p *preparer) lacking() error {
 		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.recording.Entries)))
 }
 
-// action decides how to send the requests of a shape. `named` means that at least one of them names an object.
+// action decides how to send the requests of a shape. `named` means that at least one of the requests names an object.
 func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	s := act.shape
 	name, version := s.GroupResource(), apiVersion(s)

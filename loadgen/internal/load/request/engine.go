@@ -40,18 +40,18 @@ type engine struct {
 	maxInFlight int64
 	timeout     time.Duration
 	kinds       []Kind
-	op          Operation              // nil in Calls
-	pool        *h2conn.Pool           // nil in Calls
+	op          Operation              // nil in a load of type Calls
+	pool        *h2conn.Pool           // nil in a load of type Calls
 	deferred    bool                   // the dispatcher, not the read loops, reads the responses
-	phases      *load.Phases[[]*stats] // by kind
-	metrics     []*metrics             // by kind
+	phases      *load.Phases[[]*stats] // results by phase and kind of request
+	metrics     []*metrics             // by kind of request
 	window      window
 	samples     *samples.Requests // nil if they are not recorded
 	stalls      *stall.Meter      // nil if stalls are not known
 	share       load.Share
 	pause       *load.Pause   // nil if there are no pauses
 	tracer      *spans.Tracer // nil if no request is traced
-	name        string        // of the load
+	name        string        // name of the load
 
 	start    time.Time
 	flights  flights
@@ -74,7 +74,7 @@ type engine struct {
 	moved    time.Duration    // sum of the pauses that have delayed arrivals
 	round    int              // number of arrivals since the last wake-up
 	spare    []*flight
-	again    []*flight      // used by collect
+	again    []*flight      // memory that take reuses
 	conn     *h2conn.Conn   // last connection used since the last wake-up; may be nil
 	together int            // number of consecutive requests on conn
 	queued   []*h2conn.Conn // connections with requests to be written
@@ -84,7 +84,7 @@ type engine struct {
 	freed    <-chan struct{} // closed when the head of the queue can be tried again; nil if there is no need to wait
 
 	mu         sync.Mutex
-	begun, end time.Time // time span of the results
+	begun, end time.Time // period over which the results compute rates
 }
 
 func newEngine(kinds []Kind, pacer arrival.Pacer, all []*metrics, maxInFlight int64, timeout time.Duration) *engine {

@@ -19,7 +19,7 @@ type flight struct {
 	stream  h2conn.Stream
 
 	intended, taken, sent time.Duration
-	deadline              time.Duration // of the current request
+	deadline              time.Duration // deadline of the current request
 	again                 int64         // number of requests sent after the first
 	bytes                 int64
 

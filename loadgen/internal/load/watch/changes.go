@@ -31,7 +31,7 @@ type Changes struct {
 	name      string
 	templates *request.Templates
 	template  *request.Template
-	answers   sync.Pool // of *answer
+	answers   sync.Pool // pool of *answer
 }
 
 var _ request.Operation = (*Changes)(nil)

@@ -147,11 +147,11 @@ const (
 	fieldNamespace
 	fieldStamp
 	fieldEnds
-	fieldDescend // the object at the next level
+	fieldDescend // the nested object at the next level
 	// fieldEncoding is the encoding of an object. Only protobuf has this field.
 	fieldEncoding
-	fieldKey   // of an annotation
-	fieldValue // of the annotation with the key read last
+	fieldKey   // key of an annotation
+	fieldValue // value of the annotation whose key was read last
 )
 
 func fieldOf(l level, key []byte) field {

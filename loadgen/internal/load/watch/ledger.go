@@ -46,7 +46,7 @@ type ledger struct {
 type write struct {
 	seq   int64
 	stats *deliveries
-	seen  []atomic.Uint64 // one bit for each watch: it has delivered the write
+	seen  []atomic.Uint64 // one bit for each watch, set when the watch has delivered the write
 
 	// state is the earliest possible time of the acknowledgement, or `inFlight`, `unknown` or `givenUp`.
 	state atomic.Int64

@@ -78,10 +78,10 @@ type exposed struct {
 
 	mu      sync.Mutex
 	count   uint64
-	sum     float64                            // seconds
-	zero    uint64                             // zero bucket of the native histogram
-	native  [nativeHigh - nativeLow + 1]uint64 // by bucket
-	classic [classicBuckets]uint64             // not cumulative
+	sum     float64                            // sum of the values, in seconds
+	zero    uint64                             // count of the native histogram's zero bucket
+	native  [nativeHigh - nativeLow + 1]uint64 // counts of the native buckets
+	classic [classicBuckets]uint64             // counts of the classic buckets, not cumulative
 }
 
 const (

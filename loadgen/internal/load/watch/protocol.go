@@ -25,7 +25,7 @@ type requests struct {
 	selector  string // "&labelSelector=...", or empty
 	watchType string // Accept header of watches
 	listType  string
-	encoding  string // scenario.Load.Encoding
+	encoding  string // the load's field Encoding; empty means JSON
 }
 
 // scanner returns a scanner for events (levelEvent), or for objects and lists (levelObject).
@@ -57,8 +57,9 @@ func newRequests(prefix string, w *Watches) requests {
 	return r
 }
 
-// accept returns the Accept headers for watches and lists, as in client-go's typed and metadata clients. Unlike in
-// client-go, each header names only one encoding, so that the server cannot use another one unnoticed.
+// accept returns the Accept headers for watches and lists, as in client-go's typed clients or, if form is "metadata",
+// its metadata client. Unlike in client-go, each header names only one encoding, so that the server cannot use another
+// encoding unnoticed.
 func accept(encoding, form string) (watch, list string) {
 	as := func(kind string) string {
 		if form != "metadata" {

@@ -14,7 +14,7 @@ type roster struct {
 	count int
 
 	mu         sync.RWMutex
-	from       []uint64 // by watch
+	from       []uint64 // version at which each watch started
 	joined     []uint64 // one bit for each watch, set when it was first established
 	newest     uint64   // the highest version in from
 	generation int64

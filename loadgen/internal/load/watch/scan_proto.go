@@ -28,7 +28,7 @@ type protoScanner struct {
 type protoState uint8
 
 const (
-	inLength protoState = iota // of an event
+	inLength protoState = iota // the length of an event
 	inMagic
 	inTag
 	inNumber

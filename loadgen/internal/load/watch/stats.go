@@ -32,16 +32,16 @@ type rare struct {
 }
 
 type watchStats struct {
-	*deliveries // of the phase's writes
+	*deliveries // deliveries of the phase's writes
 	rare
 	tally       tally // guarded by Watches.mu
 	openLatency *latency.Histogram
-	openAtEnd   int // guarded by Watches.mu
-	dueAtEnd    int // guarded by Watches.mu
+	openAtEnd   int // number of watches open at the end of the phase; guarded by Watches.mu
+	dueAtEnd    int // number of watches that should be open then; guarded by Watches.mu
 
 	mu       sync.Mutex
 	failures map[load.Outcome]int64
-	refusals map[string]int64 // by status and message; nil before the first refusal
+	refusals map[string]int64 // number of refusals, by status and message; nil before the first refusal
 }
 
 func newWatchStats() *watchStats {

@@ -9,7 +9,7 @@ import (
 // monotonic clock.
 type History struct {
 	Registers  []Register
-	Operations []Operation // in any order; a client's operations do not overlap
+	Operations []Operation // all operations, in any order; the operations of one client do not overlap
 	Watchers   []Watcher
 }
 
@@ -20,7 +20,7 @@ type Register struct {
 	Value   uint64
 }
 
-// Kind is the kind of an operation.
+// Kind is the kind of an operation: a write, a consistent read or a cached read.
 type Kind uint8
 
 const (
@@ -32,17 +32,17 @@ const (
 	CachedRead
 )
 
-// String returns the kind's name in the evidence files.
+// String returns the kind's name, as in the evidence files.
 func (k Kind) String() string { return [...]string{"write", "read", "cachedRead"}[k] }
 
 // MarshalText returns the same name as String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Outcome is the outcome of an operation.
+// Outcome says whether the API server executed an operation, and if not, why.
 type Outcome uint8
 
 const (
-	// OK means that the operation was executed. A read of an object that does not exist has version 0.
+	// OK means that the operation was executed. This includes a read that found no object; its Version is 0.
 	OK Outcome = iota
 	// Conflict means that a write was refused because the object has another version than Expected.
 	Conflict
@@ -55,7 +55,7 @@ const (
 	Unknown
 )
 
-// String returns the outcome's name in the evidence files.
+// String returns the outcome's name, as in the evidence files.
 func (o Outcome) String() string {
 	return [...]string{"ok", "conflict", "absent", "refused", "unknown"}[o]
 }
@@ -88,12 +88,12 @@ type Operation struct {
 type Watcher struct {
 	// Start is the version at which the watch began.
 	Start   uint64
-	Entries []Entry // in the order of their arrival
+	Entries []Entry // events and relists, in the order of their arrival
 	// Live means that the watch was established at the end of the history, so a missing event is lost, not late.
 	Live bool
 }
 
-// EntryKind is the kind of an entry in a watcher's log.
+// EntryKind is the kind of an Entry: an event or a relist.
 type EntryKind uint8
 
 const (
@@ -108,7 +108,7 @@ const (
 	Listed
 )
 
-// String returns the kind's name in the evidence files.
+// String returns the kind's name, as in the evidence files.
 func (k EntryKind) String() string { return [...]string{"changed", "deleted", "bookmark", "listed"}[k] }
 
 // MarshalText returns the same name as String.
@@ -118,7 +118,7 @@ func (k EntryKind) MarshalText() ([]byte, error) { return []byte(k.String()), ni
 type Entry struct {
 	Kind     EntryKind
 	At       time.Duration
-	Register int // for Changed and Deleted; -1 if the object is not a register
+	Register int // index of the register, for Changed and Deleted; -1 if the object is not a register
 	Version  uint64
-	Value    uint64 // only for Changed
+	Value    uint64 // value of the register, only for Changed
 }

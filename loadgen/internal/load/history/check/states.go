@@ -134,8 +134,8 @@ func (s *states) happened() []observation {
 	return all
 }
 
-// replaced returns the state that the write w replaced: the last observation of version w.Expected before w's call or
-// else the first one after the call. ok is false if that version was never observed.
+// replaced returns the state that the write w replaced: version w.Expected as last observed before w's call, or else as
+// first observed after the call. ok is false if that version was never observed.
 func (s *states) replaced(w Operation) (is state, ok bool) {
 	byTime := func(a, b observation) int { return cmp.Compare(a.at, b.at) }
 	all := slices.SortedFunc(slices.Values(s.all[place{w.Register, w.Expected}]), byTime)
