@@ -253,7 +253,7 @@ func (c Config) cloudProblems() (all []Problem) {
 	}
 	for _, name := range cidrFlags() {
 		if _, ok := c.ControllerManager.Flags[name]; ok {
-			fail("controllerManager.flags."+name, section+" already sets this flag", "leave the flag out: each node gets a part of 10.64.0.0/10 for its pods")
+			fail("controllerManager.flags."+name, section+" already sets this flag", "leave the flag out: each node gets a part of 10.128.0.0/10 for its pods")
 		}
 	}
 	return all
@@ -381,7 +381,7 @@ func metricsServerOwn() []ownFlags {
 func cloudOwn() []ownFlags {
 	return append(electedOwn(),
 		ownFlags{"the cloud is simulated, by " + KindCloudAPI, []string{"cloud-provider", "cloud-config", "allow-untagged-cloud", "webhook-", "webhooks"}},
-		ownFlags{"each node gets a part of 10.64.0.0/10 for its pods", append(cidrFlags(), "cidr-allocator-type")})
+		ownFlags{"each node gets a part of 10.128.0.0/10 for its pods", append(cidrFlags(), "cidr-allocator-type")})
 }
 
 // unsafe returns the reason why an API server flag must not have these values, or "" if it may have them.

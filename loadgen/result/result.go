@@ -194,8 +194,8 @@ type Gate struct {
 	Bound   float64 `json:"bound"`
 	// BrokenIn: phases whose value broke the bound; absent if one value covers several phases
 	BrokenIn   []string `json:"brokenIn,omitempty"`
-	WorstPhase string   `json:"worstPhase,omitempty"` // phase of a failed gate's value, if it is one phase
-	WorstLoad  string   `json:"worstLoad,omitempty"`  // load of a failed gate's value, if it is one load
+	WorstPhase string   `json:"worstPhase,omitempty"` // phase of the value, if it is one phase
+	WorstLoad  string   `json:"worstLoad,omitempty"`  // load of the value, if it is one load
 	Op         string   `json:"op"`                   // required comparison of value and bound: "<=" or ">="
 	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
 	// number

@@ -73,7 +73,7 @@ func hostPort(port int) string { return fmt.Sprintf("%s:%d", Host, port) }
 
 // PodRange is the address range of the pods of simulated nodes. If nodes have routes, each node gets a part of the
 // range.
-const PodRange = "10.64.0.0/10"
+const PodRange = "10.128.0.0/10"
 
 // The address range of Services. Its first address belongs to the `kubernetes` Service.
 const (

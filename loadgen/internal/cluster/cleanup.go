@@ -27,6 +27,9 @@ type Removed struct {
 	ClusterObjects int
 	// Unseen lists the kinds that the user may not list. Objects of these kinds may still exist.
 	Unseen []string
+	// Unanswered lists the API groups, as group/version, that did not answer, for example because an APIService has no
+	// endpoints. Objects of these groups may still exist.
+	Unanswered []string
 	// DryRun reports whether the cleanup only counted the objects and removed nothing.
 	DryRun bool
 }
@@ -60,6 +63,9 @@ func (r Removed) String() string {
 	}
 	if len(r.Unseen) > 0 {
 		line += fmt.Sprintf(", as far as permitted (no permission to list %s)", strings.Join(r.Unseen, ", "))
+	}
+	if len(r.Unanswered) > 0 {
+		line += fmt.Sprintf(", without the objects of %s (the API did not answer)", strings.Join(r.Unanswered, ", "))
 	}
 	return line
 }
@@ -227,7 +233,7 @@ func (c *cleaner) say(to func(string), line string) {
 // attempt tries once to remove all objects, and continues after errors. It stops early if the cluster cannot be reached
 // or does not accept the credentials.
 func (c *cleaner) attempt(ctx context.Context) error {
-	c.removed.Unseen = nil
+	c.removed.Unseen, c.removed.Unanswered = nil, nil
 	err := c.relabel(ctx)
 	if !unreachable(err) {
 		err = errors.Join(err, c.namespaces(ctx))

@@ -327,3 +327,30 @@ func TestCleanupMakesNoClaimAboutUnlistableKinds(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// brokenMetricsAPI is a cluster whose aggregated API metrics.k8s.io does not answer.
+type brokenMetricsAPI struct{ discovery.DiscoveryInterfaces }
+
+func (brokenMetricsAPI) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
+	verbs := []string{"list", "delete"}
+	return []*metav1.APIResourceList{
+			{GroupVersion: "scheduling.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "priorityclasses", Kind: "PriorityClass", Verbs: verbs}}},
+		}, &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{
+			{Group: "metrics.k8s.io", Version: "v1beta1"}: apierrors.NewServiceUnavailable("no endpoints"),
+		}}
+}
+
+// If an aggregated API does not answer, the cleanup removes the other objects and names the API.
+func TestCleanupNamesAnAPIThatDoesNotAnswer(t *testing.T) {
+	k := cleanerOf(fake.NewClientset(), "r1")
+	k.discovery = brokenMetricsAPI{}
+	k.metadata = metadatafake.NewSimpleMetadataClient(metadataScheme(t), &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: named("", "low", "r1"),
+	})
+	if err := k.persist(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.removed.String(); got != "removed 1 cluster object, without the objects of metrics.k8s.io/v1beta1 (the API did not answer)" {
+		t.Error(got)
+	}
+}

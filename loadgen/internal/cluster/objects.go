@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
 	"github.com/stormglass/stormglass/loadgen/internal/plan"
@@ -130,10 +131,15 @@ func (c *cleaner) discovered(ctx context.Context) error {
 		return nil
 	}
 	lists, err := c.discovery.ServerPreferredResources()
-	if err != nil && len(lists) == 0 {
+	failed, some := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !some {
 		return fmt.Errorf("discover resources: %w", err)
 	}
-	for _, list := range lists { // lists has no entry for an API group that does not answer
+	for gv := range failed {
+		c.removed.Unanswered = append(c.removed.Unanswered, gv.String())
+	}
+	slices.Sort(c.removed.Unanswered)
+	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue

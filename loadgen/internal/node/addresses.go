@@ -8,9 +8,9 @@ import (
 // podNetworkBase and hostNetwork are the first addresses of the pod network and of the node network. No traffic is
 // routed to these networks.
 const (
-	podNetworkBase = 10<<24 | 64<<16  // 10.64.0.0/10
+	podNetworkBase = 10<<24 | 128<<16 // 10.128.0.0/10
 	podNetworkBits = 22               // number of host bits
-	hostNetwork    = 10<<24 | 128<<16 // 10.128.0.0/9
+	hostNetwork    = 10<<24 | 192<<16 // 10.192.0.0/10
 )
 
 func (p *plan) podCIDR(i int) netip.Prefix {

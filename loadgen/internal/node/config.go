@@ -164,7 +164,7 @@ func (c Config) validate() (*plan, error) {
 	// the pod's end.
 	p.podBits = bits.Len(uint(2*max(pods, 1) - 1))
 	if room := 1 << max(0, podNetworkBits-p.podBits); s.Count > room {
-		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)
+		fail("count is %d; 10.128.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)
 	}
 	return p, errors.Join(errs...)
 }

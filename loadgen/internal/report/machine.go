@@ -46,13 +46,9 @@ func busyMachine(r result.Result) string {
 	return "The machine was busy, so latencies may be too high: " + terminal.Clean(strings.Join(why, ", ")) + ". " + hint
 }
 
-// decides reports whether the value of a gate that judges a duration comes from the phase. The detail of a gate begins
-// with the source of its value, such as "worst of 4 values: update/patch-configmap".
+// decides reports whether the value of a gate that judges a duration comes from the phase.
 func decides(r result.Result, p result.Phase) bool {
-	return slices.ContainsFunc(r.Gates, func(g result.Gate) bool {
-		rest, found := strings.CutPrefix(rank.ReplaceAllString(g.Detail, ""), p.Name)
-		return g.Unit == "seconds" && found && (rest == "" || strings.ContainsAny(rest[:1], "/,:"))
-	})
+	return slices.ContainsFunc(r.Gates, func(g result.Gate) bool { return g.Unit == "seconds" && g.WorstPhase == p.Name })
 }
 
 // undiagnosed reports whether a run without a diagnosis has a symptom: a busy machine, or a key metric above its

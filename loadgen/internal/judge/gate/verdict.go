@@ -32,9 +32,6 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	switch {
 	case breached:
 		g.Verdict, g.BrokenIn = result.Fail, c.brokenIn(f)
-		if !f.summed {
-			g.WorstPhase, g.WorstLoad = worst.phase, worst.load
-		}
 	case len(missing) > 0 || n == 0:
 		g.Verdict, g.Detail = result.NoData, strings.Join(missing, "; ")
 		g.Withheld, g.AtLeast = c.withheld(f)
@@ -42,6 +39,9 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 		return g, worst
 	default:
 		g.Verdict = result.Pass
+	}
+	if !f.summed {
+		g.WorstPhase, g.WorstLoad = worst.phase, worst.load
 	}
 	g.Value, g.AtLeast = &worst.value, worst.atLeast || worst.failed
 	g.Detail = explain(f, worst, n)
