@@ -9,7 +9,7 @@ import (
 // routed to these networks.
 const (
 	podNetworkBase = 10<<24 | 128<<16 // 10.128.0.0/10
-	podNetworkBits = 22               // number of host bits
+	podNetworkBits = 22               // number of host bits of the pod network
 	hostNetwork    = 10<<24 | 192<<16 // 10.192.0.0/10
 )
 
@@ -29,7 +29,7 @@ func address(n uint32) netip.Addr {
 // late as possible: an EndpointSlice may still list the address.
 type addresses struct {
 	prefix netip.Prefix
-	used   []uint64 // bitmap
+	used   []uint64 // bitmap of the addresses in use
 	next   uint32
 }
 

@@ -128,7 +128,7 @@ func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 
 // selects reports whether a pod's node selector and required node affinity match the node's labels, and rejects the pod
 // if they do not. It uses the labels that the kubelet last read from the Node, or the labels of the registration if the
-// kubelet has not read it. Before a rejection, it reads the Node again, as a real kubelet does.
+// kubelet has never read the Node. Before a rejection, it reads the Node again, as a real kubelet does.
 func (k *kubelet) selects(life *life, p *pod, pod *corev1.Pod) bool {
 	if a := pod.Spec.Affinity; len(pod.Spec.NodeSelector) == 0 && (a == nil || a.NodeAffinity == nil) {
 		return true

@@ -84,7 +84,7 @@ type Config struct {
 	// Log receives a line for each noteworthy event. May be nil.
 	Log func(format string, args ...any)
 
-	clock clock.WithDelayedExecution // nil: the real clock; tests set another
+	clock clock.WithDelayedExecution // nil means the real clock; tests set another
 }
 
 // Cloud is the part of control.Client that handles instances.
@@ -96,7 +96,7 @@ type Cloud interface {
 type plan struct {
 	Config
 	pools        []pool
-	places       []place // indexed by node number
+	places       []place // the pool of each node and the node's position there, by node number
 	leaseSeconds int32
 	// restartMost is the longest back-off before a container restart.
 	restartMost time.Duration
@@ -184,7 +184,7 @@ func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix,
 type pool struct {
 	scenario.NodePool
 	room   corev1.ResourceList // capacity of each node
-	taints []corev1.Taint      // of the run and of the pool
+	taints []corev1.Taint      // taints of each node, from the run and from the pool
 }
 
 func (p *plan) poolOf(i int) *pool { return &p.pools[p.places[i].pool] }

@@ -38,8 +38,8 @@ type Fleet struct {
 	byName   map[string]*kubelet
 	links    []*link
 
-	api    *apiServer     // nil: the nodes serve no API
-	poller *h2conn.Poller // nil: not started
+	api    *apiServer     // nil if the nodes do not serve the kubelet API
+	poller *h2conn.Poller // nil until Start
 
 	listFirst    atomic.Bool // the server has no WatchList
 	registered   atomic.Int64
@@ -95,7 +95,8 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// newLink makes a link. The seed and number determine when the link renews its certificate.
+// newLink makes a link (a connection to the API server). The seed and number determine when the link renews its client
+// certificate.
 func (f *Fleet) newLink(roots *apiclient.Roots, identity func(context.Context) (*rest.Config, error), number int) *link {
 	rng := rand.New(rand.NewPCG(uint64(f.plan.Seed), 0xce47<<48|uint64(number)))
 	return &link{

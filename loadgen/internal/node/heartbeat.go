@@ -176,7 +176,8 @@ func (h *heartbeat) expire(now time.Time) {
 	h.life.ledger.missed(by, now.Sub(r.intended))
 }
 
-// attempt sends a renewal, and repeats it after each error, until the renewal is acknowledged or given up.
+// attempt sends a renewal, and repeats it after each error, until the renewal is acknowledged or given up. number is
+// the number of the attempt, from which the wait after an error is computed.
 func (h *heartbeat) attempt(r *renewal, number int) {
 	h.renew(r.ctx, func(err error) {
 		if err == nil {

@@ -36,14 +36,14 @@ type kubelet struct {
 	index  int
 	name   string
 	hostIP netip.Addr
-	port   int32 // of its kubelet API
+	port   int32 // port of the node's kubelet API
 	link   *link
-	proxy  *link        // connection of its kube-proxy; nil without a kube-proxy
+	proxy  *link        // connection of the node's kube-proxy; nil without a kube-proxy
 	delay  atomic.Int64 // delay of all writes of a slow node, in nanoseconds
-	lives  int          // number of starts so far
+	lives  int          // number of starts so far; counted only with fidelity "kubelet"
 
 	mu        sync.Mutex
-	life      *life // nil before the first start
+	life      *life // current run of the kubelet; nil before the first start
 	heartbeat *heartbeat
 	state     nodeState
 	ready     bool // the condition Ready, as last reported or as last seen in a watch
@@ -57,10 +57,10 @@ type kubelet struct {
 	reports   int           // number of pending status reports of a shutdown
 	isolated  chan struct{} // nil while the kubelet API is reachable; closed when it is reachable again
 	pressures map[corev1.NodeConditionType]*pressure
-	labels    map[string]string // labels of the Node as last read; nil: as registered
+	labels    map[string]string // labels of the Node as last read; nil means as registered
 	taints    []corev1.Taint    // taints of the Node as last seen in a watch, or as registered
 	used      cpuTime
-	counters  map[string]cpuCounter // by pod UID and container name
+	counters  map[string]cpuCounter // CPU counters, by pod UID and container name
 }
 
 func newKubelet(f *Fleet, index int, link *link) *kubelet {

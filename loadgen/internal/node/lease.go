@@ -128,7 +128,7 @@ func (k *leaseKeeper) remember(answer []byte, err error) error {
 // from k8s.io/api/coordination/v1/generated.proto.
 func renewedLease(lease []byte, seconds int32, now time.Time) ([]byte, error) {
 	const metadata, spec = 1, 2
-	const duration, renewTime = 2, 4 // in spec
+	const duration, renewTime = 2, 4 // field numbers in the spec
 	at := metav1.NewMicroTime(now)
 	stamp, err := at.Marshal()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The metric stormglass_node_pod_life_events_total counts these lifecycle events of pods with a PodLife.
+// These are values of the label "event" of the metric stormglass_node_pod_life_events_total. The metric counts what
+// happens to pods with a PodLife.
 const (
 	lifeBegan           = "began"
 	lifeImagePullFailed = "image_pull_failed"
@@ -28,18 +29,18 @@ const (
 	lifeRejected        = "rejected"
 )
 
-// A duration of at least `never` in a PodLife counts as unlimited.
+// never is the minimum duration in a PodLife that counts as unlimited.
 const never = 24 * time.Hour
 
 // killed is the exit code of a container that SIGKILL ended.
 const killed = 128 + 9
 
-// lifecycle simulates the containers of a pod with a PodLife. Timers with random durations make containers start, fail,
-// end and restart. The lifecycle reports each change as a kubelet's status manager does. k.mu guards a lifecycle:
-// callers of its methods hold k.mu, unless a method's comment says otherwise.
+// lifecycle simulates the containers of a pod to which a PodLife of the scenario applies. Timers with random durations
+// make containers start, fail, end and restart. The lifecycle reports each change as a kubelet's status manager does.
+// k.mu guards a lifecycle: callers of its methods hold k.mu, unless a method's comment says otherwise.
 type lifecycle struct {
 	k     *kubelet
-	life  *life // the node's
+	life  *life // current run of the kubelet
 	p     *pod
 	of    *scenario.PodLife
 	model podModel

@@ -28,14 +28,14 @@ type link struct {
 	identity func(context.Context) (*rest.Config, error)
 	roots    *apiclient.Roots
 	ledger   *ledger
-	poller   *h2conn.Poller // set before the first connection
+	poller   *h2conn.Poller // wakes the readers of connections; set before the first connection
 
 	apiclient.Connection
 
 	userAgent string
 
-	access   atomic.Pointer[apiclient.Endpoint] // set before the first connection
-	dialled  atomic.Pointer[apiclient.Endpoint] // of the newest connection
+	access   atomic.Pointer[apiclient.Endpoint] // newest address and credentials; set before the first connection
+	dialled  atomic.Pointer[apiclient.Endpoint] // address and credentials of the newest connection
 	rotation rotation
 }
 
@@ -97,7 +97,7 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 
 // call is one request. verb and resource have the values of the labels verb and resource of the API server's metrics.
 type call struct {
-	verb, resource string // "patch", "pods/status"
+	verb, resource string // such as "patch" and "pods/status"
 	path           string
 	body           []byte // a strategic merge patch, or protobuf
 	urgent         bool
@@ -267,7 +267,7 @@ func (e *exchange) finish(h h2conn.Header, body []byte, err error) {
 	}
 }
 
-// settle counts a call. It returns the response or the error that do returns.
+// settle counts a call that has ended. It returns the response and the error that the method do returns.
 func (l *link) settle(ctx context.Context, c call, h h2conn.Header, body []byte, err error) ([]byte, error) {
 	if err != nil {
 		if ctx.Err() == nil {

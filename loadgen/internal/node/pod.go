@@ -51,16 +51,16 @@ type pod struct {
 	namespace, name string
 	uid             types.UID
 	state           podState
-	ip              netip.Addr // from the node's range; invalid before the start and with hostNetwork
+	ip              netip.Addr // address from the node's range; invalid before the start and with hostNetwork
 	hostNetwork     bool
 	version         uint64 // resourceVersion after this kubelet's last status write
 	generation      int64  // metadata.generation as last seen
-	room            *room  // nil: its containers have stopped
-	counted         bool   // its start was counted
+	room            *room  // resources that the pod uses; nil after its containers have stopped
+	counted         bool   // whether the pod's start was counted in the results
 	listing         uint32 // number of the newest pod list that contained the pod
 	refs            []objectRef
-	object          []byte     // encoded, as last seen; kept only for the kubelet API
-	lifecycle       *lifecycle // nil: the containers start and keep running
+	object          []byte     // the encoded pod as last seen; kept only for the kubelet API
+	lifecycle       *lifecycle // nil if the containers start and keep running
 	ephemeral       []corev1.ContainerStatus
 	// overtaken is the encoded pod after another client changed it during the pod's start. Nil means no such change.
 	overtaken []byte
@@ -334,7 +334,7 @@ func (k *kubelet) readAndPatch(ctx context.Context, p *pod, body []byte) (uint64
 	return k.patchStatusOf(ctx, p, body)
 }
 
-// get reads an object.
+// get reads the object at path and decodes it into `into`. resource names the object's resource in metrics and errors.
 func (k *kubelet) get(ctx context.Context, resource, path string, into unmarshaler) error {
 	answer, err := k.link.do(ctx, call{verb: "get", resource: resource, path: path})
 	if err != nil {

@@ -114,8 +114,8 @@ func always(d time.Duration) scenario.Spread { return scenario.Spread{Median: d,
 // (pkg/kubelet/kubelet.go, client-go's util/flowcontrol).
 const (
 	backOffFirst   = 10 * time.Second
-	backOffReset   = 10 * time.Minute // a longer run resets the back-off
-	imageBackOff   = 5 * time.Minute  // maximum
+	backOffReset   = 10 * time.Minute // a run longer than this resets the back-off
+	imageBackOff   = 5 * time.Minute  // longest wait between attempts to pull an image
 	resyncInterval = time.Minute
 	// noticed is the approximate time from the start of a pod's sandbox until the kubelet next syncs the pod
 	// (pkg/kubelet/pleg).

@@ -24,8 +24,8 @@ const (
 type containerState struct {
 	spec     *corev1.Container
 	kind     containerKind
-	field    string                           // fieldPath of its Events, without the container's name
-	pulled   bool                             // its image was pulled for this pod
+	field    string                           // fieldPath of the container's Events, without the container's name
+	pulled   bool                             // the container's image was pulled for this pod
 	state    corev1.ContainerState            // Waiting if it has not run
 	last     *corev1.ContainerStateTerminated // end of the previous run
 	restarts int32
@@ -47,10 +47,10 @@ func (c *containerState) ran() bool { return c.state.Waiting == nil }
 type podModel struct {
 	pod        *corev1.Pod // the pod as last seen, with the conditions of the last computed status
 	containers []containerState
-	evicted    string // message of the eviction; empty: not evicted
-	deleted    bool   // the kubelet has seen the pod's deletion: no more containers start
-	stopped    bool   // its containers were stopped
-	noSandbox  bool   // its sandbox was stopped
+	evicted    string // message of the eviction; empty if the pod was not evicted
+	deleted    bool   // the kubelet has seen the pod's deletion, so no more containers start
+	stopped    bool   // whether the pod's containers were stopped
+	noSandbox  bool   // whether the pod's sandbox was stopped
 }
 
 func newPodModel(pod *corev1.Pod) podModel {

@@ -235,7 +235,7 @@ const (
 	notCompleted = "PodFailed"
 )
 
-// failed changes the status of a terminated pod to phase Failed, and returns it.
+// failed changes the phase in the status of a terminated pod to Failed. It returns s.
 func failed(s *corev1.PodStatus) *corev1.PodStatus {
 	s.Phase = corev1.PodFailed
 	for i := range s.Conditions {

@@ -21,14 +21,14 @@ const systemCritical = 2_000_000_000
 // pressure is the state of a pressure condition of a node, such as MemoryPressure.
 type pressure struct {
 	until    time.Time
-	life     string // name of the PodLife whose eviction caused it
+	life     string // name of the PodLife whose eviction caused the pressure
 	reported bool
 }
 
 // pressureTexts are the strings that a kubelet reports for a pressure condition (pkg/kubelet/nodestatus,
 // pkg/kubelet/eviction).
 type pressureTexts struct {
-	resource, reason, event, message string // while under pressure
+	resource, reason, event, message string // texts while the node is under pressure
 	relieved                         string // reason of the Event when the pressure ends
 }
 

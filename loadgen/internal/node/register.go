@@ -22,9 +22,9 @@ const (
 	// nodes, the node tries for registerThrottled instead.
 	registerPatience  = time.Minute
 	registerThrottled = 10 * time.Minute
-	// In one of lateEvery starts, a kubelet reads the Node again, because its watch has not delivered the Node yet. In
-	// one of informedEvery starts, it knows the disk's capacity already and posts no Event about it. Both values were
-	// measured on a real kubelet (loadgen/lab/records/calibration.md).
+	// In every lateEvery-th start, a kubelet reads the Node once more, because its watch has not delivered the Node yet.
+	// In every informedEvery-th start, a kubelet already knows the disk's capacity and posts no Event about it. Both
+	// values were measured on a real kubelet (loadgen/lab/records/calibration.md).
 	lateEvery, informedEvery = 3, 4
 )
 
@@ -97,7 +97,7 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	return done
 }
 
-// order returns a number that differs for each start of a kubelet: its index plus its number of starts. lateEvery and
+// order returns the kubelet's index plus its number of starts. It differs for each start of one kubelet. lateEvery and
 // informedEvery select starts by this number.
 func (k *kubelet) order() int { return k.index + k.lives }
 

@@ -24,10 +24,10 @@ const (
 // rotation is the state of the renewal of a link's client certificate. Only one goroutine at a time may write `expires`
 // and `failures`: first the goroutine that dials first, later the goroutine that has set `due` to 0.
 type rotation struct {
-	jitter   float64      // from 0 to 1; determines when the certificate is renewed
+	jitter   float64      // a number from 0 to 1 that determines when the certificate is renewed
 	due      atomic.Int64 // time of the next attempt in Unix nanoseconds; 0: never, or an attempt is running
 	expires  time.Time    // end of the certificate's validity
-	failures int          // in a row
+	failures int          // number of failed renewals in a row
 }
 
 // rotateAt returns when to renew a client certificate and when it expires. The renewal is due after 70% to 90% of the

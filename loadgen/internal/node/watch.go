@@ -36,9 +36,9 @@ const maxErrorBody = 64 << 10
 type watcher struct {
 	life     *life
 	link     *link
-	resource string // name in metrics
+	resource string // name of the resource in metrics
 	path     string // path of the collection
-	selector string // as "&fieldSelector=...", or empty
+	selector string // query parameters such as "&fieldSelector=...", or empty
 	layout   layout // fields of an object that the sink needs
 	sink     sink
 	// optional ends the watcher if the server does not have the resource (404). refusable ends it if the server forbids

@@ -59,7 +59,7 @@ func decode(data []byte, into unmarshaler) error {
 // need no more than these fields.
 type view struct {
 	protobuf.Object
-	initialEventsEnd bool // this bookmark ends the initial list of a WatchList
+	initialEventsEnd bool // the object is the bookmark that ends the initial list of a WatchList
 	nodeName         []byte
 	ready            []byte // status of the condition Ready
 }
@@ -67,8 +67,8 @@ type view struct {
 // layout holds the protobuf field numbers that scan needs for a kind (generated.proto). scan does not read a field
 // whose number is 0.
 type layout struct {
-	nodeName   protowire.Number // in spec
-	conditions protowire.Number // in status
+	nodeName   protowire.Number // field number in the spec
+	conditions protowire.Number // field number in the status
 }
 
 func podLayout() layout  { return layout{nodeName: 10, conditions: 2} }
