@@ -104,7 +104,7 @@ type Conn struct {
 	frames      frameReader
 	fields      fieldReader
 	block       blockReader
-	lastRead    atomic.Int64 // time of the last read in nanoseconds since born, for pings
+	lastRead    atomic.Int64 // time of the last read, in nanoseconds since c.born; used for pings
 
 	mu            sync.Mutex
 	change        sync.Cond // signals that a stream is free, or that the connection has ended

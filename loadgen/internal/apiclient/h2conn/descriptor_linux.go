@@ -17,7 +17,7 @@ type descriptor struct {
 	local, remote net.Addr
 
 	mu       sync.RWMutex
-	fd       int // negative if closed
+	fd       int // file descriptor; negative if closed
 	deadline time.Time
 }
 

@@ -88,7 +88,7 @@ func (s *socket) failed(op string, err error) error {
 
 // transfer is the state of one read or write.
 type transfer struct {
-	p     []byte // remaining bytes
+	p     []byte // bytes that remain to be transferred
 	n     int    // number of bytes read or written
 	errno syscall.Errno
 	call  func(fd uintptr, p []byte) (uintptr, syscall.Errno) // performs one system call

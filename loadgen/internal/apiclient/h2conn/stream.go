@@ -53,9 +53,9 @@ type Stream struct {
 
 	// conn.mu guards the following fields.
 	sendWindow int64
-	kept       []byte // memory for rest, reused
+	kept       []byte // memory for rest, which the next request reuses
 	rest       []byte // the part of the body that flow control still holds back
-	held       bool   // whether HoldWindow was called: only Release returns the receive window to the server
+	held       bool   // whether HoldWindow was called, so that only Release returns the receive window
 	unreported int    // bytes read since the stream's last WINDOW_UPDATE
 	stopped    error  // argument of End, which the read loop calls when the handler's current call returns
 

@@ -16,7 +16,7 @@ import (
 type Machine struct {
 	// Backoff computes the waits after consecutive failures.
 	Backoff apiclient.Backoff
-	// State is the kind of request that reads the state again after a 410.
+	// State is the kind of request with which the client reads the current state again after a 410.
 	State Question
 	// Next is the kind of the request in progress, or of the next request if no request is in progress. When the
 	// initial events of a WatchList have ended, the caller must set Next to Watch.
@@ -27,7 +27,7 @@ type Machine struct {
 	// WaitLost makes the client wait after a watch that ended with an error.
 	WaitLost bool
 
-	failures int // consecutive failures
+	failures int // number of consecutive failures
 }
 
 // End describes how a request ended.

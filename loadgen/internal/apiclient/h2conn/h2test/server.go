@@ -39,7 +39,7 @@ type Options struct {
 	Frame func(p *Peer, f http2.Frame)
 	// Settings are the settings in the server's first frame.
 	Settings []http2.Setting
-	// Greet sends the server's first frames instead of SETTINGS. If it is nil, the server sends SETTINGS.
+	// Greet sends the server's first frames. If Greet is nil, the server first sends SETTINGS.
 	Greet func(p *Peer)
 }
 
