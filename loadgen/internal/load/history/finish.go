@@ -78,7 +78,7 @@ func (l *Load) finish(ctx context.Context) error {
 	return err
 }
 
-// hurried is the maximum of JudgeWithin in an interrupted run.
+// hurried is the time limit for judging the history of an interrupted run, if JudgeWithin is longer.
 const hurried = 5 * time.Second
 
 func judgeWithin(ctx context.Context, c Config) time.Duration {

@@ -37,10 +37,10 @@ type Load struct {
 	events    atomic.Int64     // number of entries in the logs of all watchers
 
 	mu           sync.Mutex
-	watchers     []*watcher // set by Run
+	watchers     []*watcher // the watchers; set by Run
 	watching     sync.WaitGroup
 	stopWatching context.CancelFunc
-	ran          bool // Run has returned
+	ran          bool // whether Run has returned
 	rate, well   load.Rate
 	finished     *result.History
 }

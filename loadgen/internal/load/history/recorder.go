@@ -23,7 +23,7 @@ type recorder struct {
 	operations []check.Operation
 	begun      int
 	counts     [3]result.HistoryOperations // numbers of operations, by kind
-	full       bool                        // an operation was rejected because the history was full
+	full       bool                        // whether an operation was rejected because the history was full
 	newest     uint64                      // newest version that was written or read
 }
 

@@ -38,7 +38,7 @@ type watcher struct {
 	start     uint64
 	entries   []check.Entry
 	newest    uint64    // newest version of events, bookmarks and lists
-	last      uint64    // newest version of events
+	last      uint64    // newest version of events alone
 	up        time.Time // when the watch was established; zero if the watch is not open
 	opened    int64
 	relists   int64
@@ -161,7 +161,7 @@ type watchStream struct {
 	headed  chan struct{} // closed when the server answers the watch with 200
 	wrong   error         // reason for giving up the stream
 	end     listwatch.End // how the watch ended; valid once done is closed
-	broke   bool          // the watch was established and ended too early; valid once done is closed
+	broke   bool          // whether the watch was established and ended too early; valid once done is closed
 	done    chan struct{}
 }
 

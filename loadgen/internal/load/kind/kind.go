@@ -23,7 +23,7 @@ import (
 
 type maker func(*making, plan.Load) (load.Load, error)
 
-// makers returns the constructors of loads, by kind.
+// makers returns the functions that create loads, by kind of load.
 func makers() map[string]maker {
 	return map[string]maker{
 		"requests": paced(newRequests),

@@ -22,13 +22,13 @@ type Answer struct {
 	action action
 	tenant int
 
-	// call.expect sets these fields. protobuf means that the request asks for protobuf.
+	// call.expect sets these fields. protobuf means that the response must be in protobuf.
 	protobuf bool
-	gzip     bool  // the response may be compressed
+	gzip     bool  // whether the response may be compressed
 	find     field // the metadata field to keep in protobuf; in JSON and CBOR, token and version are always kept
 
 	begun      bool
-	compressed bool // the response is compressed and not checked
+	compressed bool // whether the response is compressed and not checked
 	json       document
 	head       []byte // beginning of a protobuf response: the magic number and, if a field must be found, the metadata
 	found      bool
@@ -162,7 +162,7 @@ const (
 // document validates one JSON document, with the same result as encoding/json.Valid (see the fuzz test), or one CBOR
 // item. It can read the document in chunks of any size, and keeps metadata.continue and metadata.resourceVersion.
 type document struct {
-	binary bool // the document is CBOR
+	binary bool // whether the document is CBOR
 	json   jsonscan.Scanner
 	cbor   cborscan.Scanner
 	depth  int   // 1 in the outermost object, 2 in its metadata

@@ -157,8 +157,8 @@ func (a *asker) once(ctx context.Context, q query) (reply, error) {
 	return r, nil
 }
 
-// failed returns a one-line error for a request that failed with err or, if err is nil, that the server refused. For
-// some statuses the error contains a hint. failed returns nil if the request succeeded or its status is allowed.
+// failed returns a one-line error if a request failed with err or, if err is nil, if the server refused the request.
+// For some statuses the error contains a hint. failed returns nil if the request succeeded or its status is allowed.
 func failed(verb, object string, r reply, err error, allowed ...int) error {
 	if err == nil {
 		if r.success() || slices.Contains(allowed, r.status) {

@@ -11,7 +11,7 @@ import (
 // slot is a placeholder in a body for a value that differs between objects.
 type slot string
 
-// Slots of a manifest, marked with private-use characters.
+// Slots of a manifest. A private-use character of Unicode marks the beginning and the end of a slot.
 const (
 	mark          = "\ue000"
 	slotName      = slot(mark + "name" + mark)
@@ -48,7 +48,7 @@ func compile(manifest map[string]any) (body, error) {
 }
 
 type values struct {
-	stem      string // the name without its number
+	stem      string // an object's name without its number
 	number    int64
 	namespace string
 	payload   payload

@@ -14,7 +14,7 @@ import (
 )
 
 // removeMany is the action for the verb deletecollection. One request deletes the load's objects in one namespace, or
-// those that a selector and a limit select. Before the next request to that namespace, an asker recreates the objects.
+// those that a selector and a limit select. Before the next request to that namespace, the load recreates the objects.
 type removeMany struct {
 	call
 	set   *Set

@@ -13,7 +13,7 @@ import (
 // version is the resourceVersion that the next update of an object sends.
 type version struct {
 	number atomic.Uint64 // the newest resourceVersion seen
-	busy   atomic.Bool   // an update of the object is in flight, or the version must be read again
+	busy   atomic.Bool   // whether an update of the object is in flight, or the version must be read again
 }
 
 // learn records a resourceVersion of object i, if the Set keeps versions and this one is newer.
@@ -51,8 +51,8 @@ func (s *Set) reserve(i int) (int, bool) {
 	return 0, false
 }
 
-// release makes an object available for the next update. After a failure other than a 429, keep first reads the
-// object's version again, because the version may have changed.
+// release makes an object available for the next update. After a failure other than a 429, the method keep first reads
+// the object's version again, because the version may have changed.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {
 		s.versions[i].busy.Store(false)

@@ -23,7 +23,7 @@ type list struct {
 	prefix string // path of an API server behind a gateway, such as /k8s/clusters/c1
 	draw   stream
 	pages  bool
-	exact  *exactVersion // nil unless the lists are at an exact resourceVersion
+	exact  *exactVersion // resourceVersion for resourceVersionMatch=Exact; nil for other lists
 	// first and open are paths with queries, by namespace. `first` is for first pages. `open` is for later pages and
 	// exact lists, which append the continue token or the version.
 	first, open []string

@@ -18,9 +18,9 @@ type place uint8
 
 const (
 	inAnnotation place = iota
-	inData             // data.payload, as text
-	inSecret           // data.payload, in base64
-	inSpec             // spec.payload
+	inData             // the payload is in data.payload, as text
+	inSecret           // the payload is in data.payload, in base64
+	inSpec             // the payload is in spec.payload
 	noPlace            // for reviews, whose bodies have neither payload nor metadata
 )
 

@@ -24,9 +24,9 @@ type operation struct {
 	seed      int64
 	*mix
 
-	sets    map[string]*Set // by resource
+	sets    map[string]*Set // the Sets of objects, by resource
 	order   []*Set
-	actions []action // by operation; set by Prepare
+	actions []action // the actions, by operation; set by Prepare
 }
 
 // action creates the requests of one operation of a mix, such as "list pods".

@@ -23,10 +23,10 @@ type Set struct {
 	namespace string // the run's namespace
 	labels    map[string]string
 	share     load.Share
-	count     int  // number of objects of all workers together
-	updates   bool // at least one operation is an update
-	creates   bool // at least one operation is a create
-	cluster   bool // watches cover all namespaces
+	count     int  // number of objects, of all workers together
+	updates   bool // whether at least one operation is an update
+	creates   bool // whether at least one operation is a create
+	cluster   bool // whether watches cover all namespaces
 
 	stem, newStem string // name prefixes of the load's own objects and of objects that requests create
 	namespaces    []string

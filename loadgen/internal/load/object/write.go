@@ -67,7 +67,7 @@ type writing struct {
 	draw stream
 }
 
-// begin prepares the Answer for a response. If the Set keeps versions, the Answer keeps the new resourceVersion.
+// begin prepares the Answer for a response. If updates must name the resourceVersion, the Answer keeps the new one.
 func (w *writing) begin(a *Answer) {
 	w.expect(a)
 	if w.set.versions != nil {

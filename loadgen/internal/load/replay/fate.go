@@ -13,7 +13,7 @@ type fate uint8
 
 const (
 	asRecorded  fate = iota
-	asConfigMap      // a write that is sent to a ConfigMap instead
+	asConfigMap      // writes that the replay sends to a ConfigMap instead
 	leftOut
 )
 

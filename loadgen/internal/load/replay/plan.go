@@ -26,7 +26,7 @@ type action struct {
 
 	resource  *object.Resource // resource to which the requests are sent; ConfigMaps for asConfigMap
 	template  *object.Template // renders the bodies of writes
-	versioned bool             // updates must contain a resourceVersion
+	versioned bool             // whether updates must contain a resourceVersion
 	class     int              // index in plan.classes
 	names     []string         // names of existing objects, for reads of cluster-scoped objects
 	query     string           // the part of the query that all requests share

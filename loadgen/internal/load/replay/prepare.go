@@ -28,9 +28,9 @@ type preparer struct {
 	drop   bool // whether to omit requests for resources that the API server does not serve
 	text   object.Payload
 
-	resources map[string]*object.Resource // by resource and version; nil if the API server does not serve the resource
-	templates map[string]*object.Template // by resource and version
-	refusals  map[string]error            // by resource and version: the error with which the API server refuses objects
+	resources map[string]*object.Resource // resources by name and version; nil if the API server lacks the resource
+	templates map[string]*object.Template // templates of the objects, by resource and version
+	refusals  map[string]error            // error with which the API server refuses objects, by resource and version
 	newest    uint64                      // newest resourceVersion seen
 }
 
@@ -160,7 +160,7 @@ func namedShapes(t *recording.Recording) []bool {
 }
 
 // try creates the template of a resource, unless it exists. It checks with a dry run whether the API server accepts the
-// resource's objects. If the API server refuses them, `refusal` is its error.
+// resource's objects. If the API server refuses them, `refusal` is the server's error.
 func (p *preparer) try(ctx context.Context, name, version string) (refusal, err error) {
 	key := name + " " + version
 	if p.templates[key] != nil {

@@ -41,9 +41,9 @@ type held struct {
 	arrival  Arrival
 	length   time.Duration // 0 means until the end of the load
 	stream   h2conn.Stream
-	timer    *time.Timer // timeout of the response, and then the end of the watch
+	timer    *time.Timer // ends the watch if no response arrives in time, and later at the end of its length
 	status   int
-	up       bool          // the server answered with 200; guarded by set.mu
+	up       bool          // whether the server answered with 200; guarded by set.mu
 	answered time.Duration // time of the response, since the load's start
 	events   int64
 	bytes    int64

@@ -22,7 +22,7 @@ const (
 	// A load may read its responses late only up to this rate and number of connections, so that two responses rarely
 	// arrive on one connection between two reads. Otherwise both requests end when the second response arrives, because
 	// the kernel reports only the time of the last byte.
-	deferredRate        = 1000 // per second
+	deferredRate        = 1000 // arrivals per second
 	deferredConnections = 8
 )
 

@@ -126,8 +126,8 @@ func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.intended, f.taken = e.due, now
 }
 
-// take returns a flight for an arrival. It reuses a flight that has ended, or creates one. There are at most
-// maxInFlight + 1 flights.
+// take returns a flight (the state of an arrival and its requests). It reuses a flight that has ended, or creates one.
+// There are at most maxInFlight + 1 flights.
 func (e *engine) take() *flight {
 	if len(e.spare) == 0 {
 		e.collect()
@@ -247,7 +247,7 @@ func (e *engine) pump() {
 	}
 }
 
-// fifo is a queue of flights that reuses its memory.
+// fifo is a queue of flights (requests that wait to be sent). It reuses its memory.
 type fifo struct {
 	items []*flight
 	at    int

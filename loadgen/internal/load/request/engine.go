@@ -42,11 +42,11 @@ type engine struct {
 	kinds       []Kind
 	op          Operation              // nil in a load of type Calls
 	pool        *h2conn.Pool           // nil in a load of type Calls
-	deferred    bool                   // the dispatcher, not the read loops, reads the responses
+	deferred    bool                   // whether the dispatcher, not the read loops, reads the responses
 	phases      *load.Phases[[]*stats] // results by phase and kind of request
-	metrics     []*metrics             // by kind of request
+	metrics     []*metrics             // Prometheus metrics, by kind of request
 	window      window
-	samples     *samples.Requests // nil if they are not recorded
+	samples     *samples.Requests // nil if samples are not recorded
 	stalls      *stall.Meter      // nil if stalls are not known
 	share       load.Share
 	pause       *load.Pause   // nil if there are no pauses
@@ -55,13 +55,13 @@ type engine struct {
 
 	start    time.Time
 	flights  flights
-	inFlight atomic.Int64  // only the dispatcher increases it, so the limit is exact
-	ended    atomic.Bool   // no further arrivals, because the load has ended
-	dry      atomic.Bool   // no further arrivals, because the schedule has ended
+	inFlight atomic.Int64  // number of requests in flight or waiting; only the dispatcher increases it
+	ended    atomic.Bool   // whether the load has ended, so that there are no further arrivals
+	dry      atomic.Bool   // whether the schedule has ended, so that there are no further arrivals
 	last     atomic.Int64  // when the load ended, in nanoseconds since start; 0 while the load runs
 	dried    atomic.Int64  // when the schedule ended (see runDry), in nanoseconds since start; 0 before
 	over     chan struct{} // closed when the schedule and all requests have ended
-	closing  sync.Once     // closes over
+	closing  sync.Once     // makes sure that the channel over is closed once
 	woken    chan struct{}
 	wakeup   *wakeup.Wakeup // ends the dispatcher's sleep, like woken
 
@@ -74,10 +74,10 @@ type engine struct {
 	moved    time.Duration    // sum of the pauses that have delayed arrivals
 	round    int              // number of arrivals since the last wake-up
 	spare    []*flight
-	again    []*flight      // memory that take reuses
+	again    []*flight      // memory that collect reuses
 	conn     *h2conn.Conn   // last connection used since the last wake-up; may be nil
 	together int            // number of consecutive requests on conn
-	queued   []*h2conn.Conn // connections with requests to be written
+	queued   []*h2conn.Conn // connections with queued requests
 	queue    fifo
 	readAll  time.Duration   // when all connections were last read
 	failures int64           // number of failed dials when the head of the queue began to wait

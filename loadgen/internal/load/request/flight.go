@@ -32,16 +32,16 @@ type flight struct {
 	// flights.mu guards these fields.
 	place      place
 	prev, next *flight
-	pinned     bool  // the sweeper is about to cancel the flight
+	pinned     bool  // whether the sweeper is about to cancel the flight
 	after      place // the list to add the flight to when pinned becomes false
 }
 
 type place int8
 
 const (
-	elsewhere place = iota // in none of the lists
-	open                   // in the sweeper's list
-	resent                 // to be sent again
+	elsewhere place = iota // the flight is in none of the lists
+	open                   // the flight is in the sweeper's list
+	resent                 // the flight's next request must be sent
 	free
 )
 
@@ -227,9 +227,9 @@ func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 
 // ownDelay is the part of a request's latency that the generator itself may have caused.
 type ownDelay struct {
-	lag     time.Duration // from the intended start until the dispatcher handled the arrival
-	stalled time.Duration // after lag: a stall at the end of the request, or the wait until its response was read
-	burst   bool          // the stall was long enough to cause a burst of arrivals
+	lag     time.Duration // time from the intended start until the dispatcher handled the arrival
+	stalled time.Duration // delay after lag: a stall at the request's end, or the wait until its response was read
+	burst   bool          // whether the stall was long enough to cause a burst of arrivals
 }
 
 func (d ownDelay) all() time.Duration { return d.lag + d.stalled }

@@ -149,7 +149,7 @@ func (w *window) live(now time.Time) load.Live {
 // metrics contains the Prometheus metrics of one verb and resource. Variants and tenants share them, because each set
 // of labels would add a histogram.
 type metrics struct {
-	total   *prometheus.CounterVec           // requests by code
+	total   *prometheus.CounterVec           // counts requests, by label code
 	byCode  atomic.Pointer[[]outcomeCounter] // cached counters of total; nil before the first outcome
 	unsent  prometheus.Counter
 	flying  prometheus.Gauge

@@ -12,7 +12,7 @@ type trace struct {
 	sampled bool
 	trace   spans.TraceID
 	span    spans.ID
-	first   time.Duration // when the header of the first response arrived; 0: not yet
+	first   time.Duration // when the header of the first response arrived; 0 before
 }
 
 // sample decides whether to trace the flight's first request, and adds the header traceparent. If the request is sampled,

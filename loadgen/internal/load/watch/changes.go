@@ -83,7 +83,8 @@ func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
 	return l, nil
 }
 
-// ledger returns the ledger whose id is in a stamp. It returns nil if the stamp is not from this run.
+// ledger returns the ledger with the given id, which is part of a stamp. It returns nil if the stamp is from another
+// run.
 func (w *Watches) ledger(id []byte) *ledger {
 	for _, l := range *w.ledgers.Load() {
 		if l.id == string(id) {
@@ -107,8 +108,8 @@ func (c *Changes) Prepare(context.Context) error { return nil }
 // Background renews the bearer token until ctx ends.
 func (c *Changes) Background(ctx context.Context) { c.templates.Renew(ctx) }
 
-// Next creates the write of arrival n. It returns false if the ring has no place for the write, because an old write is
-// still in flight.
+// Next creates the write of arrival n. It returns false if the ledger has no place for the write, because an old write
+// is still in flight.
 func (c *Changes) Next(n int64, r *request.Request) bool {
 	w := c.watches
 	objects := w.objects.Len()

@@ -63,7 +63,8 @@ func (t *timed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// delivered counts the first delivery of a write by a watch. `slow` means a slow consumer. The caller holds mu.
+// delivered counts the first delivery of a write by a watch. `slow` means that the watch is a slow consumer. The caller
+// holds mu.
 func (l *connection) delivered(d delivery, slow bool) {
 	l.tally.delivered++
 	l.fresh++

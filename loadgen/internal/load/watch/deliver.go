@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// receipt describes an event with a stamp that a watch received.
+// receipt describes an event that a watch received and that has a stamp (see Changes).
 type receipt struct {
 	watch int
-	slow  bool // the watch is slow on purpose; its deliveries are not part of the latencies
+	slow  bool // whether the watch is slow on purpose, so that its latencies are not counted
 	rv    uint64
 	at    time.Duration
-	older bool // the watch has already received a newer version
+	older bool // whether the watch has already received a newer version
 	// late is the maximum time by which the generator itself delayed the event.
 	late time.Duration
 }

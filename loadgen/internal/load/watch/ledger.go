@@ -73,8 +73,8 @@ type write struct {
 
 const (
 	inFlight int64 = 0
-	unknown  int64 = -1 // not acknowledged
-	givenUp  int64 = -2 // a newer write took the place in the ring
+	unknown  int64 = -1 // the write failed, or its outcome is unknown
+	givenUp  int64 = -2 // a newer write took the place of the write in the ring
 )
 
 func newLedger(id string, watches *roster, size int64) *ledger {

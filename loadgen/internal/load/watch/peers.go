@@ -16,7 +16,7 @@ import (
 type pending struct {
 	watch    int
 	slow     bool
-	at, late time.Duration // late: maximum delay of the event that the generator itself caused
+	at, late time.Duration // arrival time of the event, and the maximum delay that the generator itself caused
 }
 
 // ledgerID returns the id of the ledger for the writes of one worker. The id contains the run, so that stamps of other

@@ -69,9 +69,9 @@ type deliveries struct {
 	beforeAck                   atomic.Int64
 
 	once    sync.Once
-	slowest []atomic.Int64 // by watch: latency of the slowest delivery plus 1 ns, or 0 without a delivery
+	slowest []atomic.Int64 // latency of each watch's slowest delivery plus 1 ns, or 0 without a delivery
 	mu      sync.Mutex
-	lost    []int64 // by watch: lost deliveries of writes that are no longer in the ring
+	lost    []int64 // number of each watch's lost deliveries of writes that are no longer in the ring
 }
 
 func newDeliveries() *deliveries {

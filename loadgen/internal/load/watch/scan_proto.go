@@ -20,7 +20,7 @@ type protoScanner struct {
 	field field
 	need  uint64 // remaining bytes of a string that is being read, or of data to skip
 	entry field  // field for the value of the current annotation
-	named bool   // the key of the current annotation was read
+	named bool   // whether the key of the current annotation was read
 	// partial contains the bytes of the current string that have arrived.
 	partial []byte
 }
@@ -28,7 +28,7 @@ type protoScanner struct {
 type protoState uint8
 
 const (
-	inLength protoState = iota // the length of an event
+	inLength protoState = iota // reads the length of an event
 	inMagic
 	inTag
 	inNumber

@@ -34,7 +34,7 @@ type rare struct {
 type watchStats struct {
 	*deliveries // deliveries of the phase's writes
 	rare
-	tally       tally // guarded by Watches.mu
+	tally       tally // counts of the phase; guarded by Watches.mu
 	openLatency *latency.Histogram
 	openAtEnd   int // number of watches open at the end of the phase; guarded by Watches.mu
 	dueAtEnd    int // number of watches that should be open then; guarded by Watches.mu

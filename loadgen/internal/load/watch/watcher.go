@@ -26,14 +26,14 @@ type watcher struct {
 	// intended is the intended start of the watch, from which its opening latency is measured.
 	intended time.Duration
 
-	joined bool // recorded in the roster: the watch must deliver writes
-	timed  bool // the opening latency has been recorded
+	joined bool // whether the watch is recorded in the roster, so that it must deliver writes
+	timed  bool // whether the opening latency has been recorded
 
 	machine   listwatch.Machine
 	asked     listwatch.Question
-	relisting bool // because of a 410, the state must be read again
-	up        bool // established, and counted as open
-	listing   bool // the initial events of a WatchList are arriving
+	relisting bool // whether the state must be read again because of a 410
+	up        bool // whether the watch is established, and counted as open
+	listing   bool // whether the initial events of a WatchList are arriving
 	stream    *h2conn.Stream
 	began     time.Duration
 	events    int

@@ -40,7 +40,7 @@ type Watches struct {
 	pacer     arrival.Pacer
 	endpoint  *apiclient.Endpoint
 	templates templates
-	requests  requests // set by Prepare
+	requests  requests // the common fields of the watches' requests; set by Prepare
 	roster    *roster
 	watchers  []watcher
 	slow      int // number of watches that are slow on purpose
@@ -60,8 +60,8 @@ type Watches struct {
 	established atomic.Int64 // number of watches that must deliver writes
 	allOpen     chan struct{}
 	closing     atomic.Bool
-	listFirst   atomic.Bool // the server does not support WatchList
-	all         rare        // sums over all phases
+	listFirst   atomic.Bool // whether the server has refused a WatchList, so that watches send lists instead
+	all         rare        // counts of all phases together
 	early, lost atomic.Int64
 
 	connectionsMu sync.Mutex
@@ -71,7 +71,7 @@ type Watches struct {
 	draw   *rand.Rand
 
 	mu      sync.Mutex
-	counted tally // sums over all phases
+	counted tally // counts of all phases together
 	ledgers atomic.Pointer[[]*ledger]
 	running struct{ start, end time.Time }
 }
