@@ -18,7 +18,7 @@ import (
 // resource `pods`.
 type room struct {
 	pods, cpu, memory, storage int64                         // cpu in millicores; memory and storage in bytes
-	others                     map[corev1.ResourceName]int64 // extended resources and huge pages; may be nil
+	others                     map[corev1.ResourceName]int64 // amounts of extended resources and huge pages; may be nil
 	ports                      []corev1.ContainerPort        // host ports only
 }
 

@@ -21,7 +21,7 @@ type chooser struct {
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	scaled bool // a NodeScaleUp has added the nodes that Start did not register
+	scaled bool // whether a NodeScaleUp has added the nodes that Start did not register
 }
 
 func newChooser(p *plan, parts []Part, address func(i int) netip.Addr) *chooser {

@@ -183,7 +183,7 @@ func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix,
 // pool is a group of nodes with the same settings.
 type pool struct {
 	scenario.NodePool
-	room   corev1.ResourceList // capacity of each node
+	room   corev1.ResourceList // capacity of each node in the pool
 	taints []corev1.Taint      // taints of each node, from the run and from the pool
 }
 

@@ -41,11 +41,11 @@ type Fleet struct {
 	api    *apiServer     // nil if the nodes do not serve the kubelet API
 	poller *h2conn.Poller // nil until Start
 
-	listFirst    atomic.Bool // the server has no WatchList
+	listFirst    atomic.Bool // whether the server does not support WatchList
 	registered   atomic.Int64
 	unmounted    atomic.Int64 // number of pods whose volumes were unmounted
 	readySeconds atomic.Int64 // duration of Start in nanoseconds; 0 until Start has succeeded
-	unrotated    atomic.Bool  // the last renewal of a client certificate failed
+	unrotated    atomic.Bool  // whether the last renewal of a client certificate failed
 
 	mu         sync.Mutex
 	generation uint64
@@ -234,7 +234,7 @@ func (f *Fleet) relist() {
 // Live holds the current state of a fleet, for display during a run.
 type Live struct {
 	Count, Registered, Ready, Failed int
-	Slow                             int // nodes that a fault has made slow
+	Slow                             int // number of nodes that a fault has made slow
 	PodsRunning                      int
 	Watches                          int
 	Heartbeats, Missed               int64

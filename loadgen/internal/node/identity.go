@@ -57,7 +57,7 @@ type once struct {
 
 	mu   sync.Mutex
 	made *rest.Config
-	due  time.Time // time of the renewal; zero: never
+	due  time.Time // time of the next renewal; zero means never
 }
 
 func (o *once) get(ctx context.Context) (*rest.Config, error) {

@@ -23,10 +23,10 @@ type nodeState uint8
 
 const (
 	up           nodeState = iota
-	shuttingDown           // shuts down gracefully, and still sends requests
-	down                   // sends no requests
-	absent                 // not registered until a NodeScaleUp
-	joining                // was absent, and will register
+	shuttingDown           // the node shuts down gracefully, and still sends requests
+	down                   // the node sends no requests
+	absent                 // the node does not register until a NodeScaleUp
+	joining                // the node was absent, and will register
 )
 
 type kubelet struct {
@@ -46,9 +46,9 @@ type kubelet struct {
 	life      *life // current run of the kubelet; nil before the first start
 	heartbeat *heartbeat
 	state     nodeState
-	ready     bool // the condition Ready, as last reported or as last seen in a watch
-	settled   bool // the API server has acknowledged Ready since the last start
-	mending   bool // a patch that makes the node Ready is planned or in flight
+	ready     bool // whether the condition Ready is true, as last reported or as last seen in a watch
+	settled   bool // whether the API server has acknowledged Ready since the last start
+	mending   bool // whether a patch that makes the node Ready is planned or in flight
 	pods      map[types.UID]*pod
 	objects   map[objectRef]*objectWatch
 	ips       addresses

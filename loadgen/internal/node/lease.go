@@ -28,14 +28,14 @@ type leaseKeeper struct {
 	life    *life
 	link    *link
 	seconds int32
-	keep    bool // take over an existing Lease, as a real kubelet does
+	keep    bool // whether to take over an existing Lease, as a real kubelet does
 
 	mu   sync.Mutex
 	last []byte // the Lease as last seen, encoded
 }
 
-// create creates the Lease. If the Lease exists already, create takes it over if keep is true, and otherwise replaces
-// it.
+// create creates the Lease. If the Lease exists already, create takes over the Lease if k.keep is true, and otherwise
+// replaces it.
 func (k *leaseKeeper) create(ctx context.Context) error {
 	if k.keep {
 		answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", path: leases + "/" + k.node, urgent: true})

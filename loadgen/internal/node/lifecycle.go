@@ -53,15 +53,15 @@ type lifecycle struct {
 
 	looks          int    // number of syncs that looked for missing images
 	version, acked uint64 // number of the newest status, and of the newest acknowledged status
-	ready          bool   // condition Ready in the last rendered status
+	ready          bool   // whether the condition Ready was true in the last rendered status
 	seenVersion    uint64 // resourceVersion of the last watch event about the pod
 	seenReady      bool
-	begun          bool // the pod's first container was started, or the pod was adopted
-	ran            bool // a regular container has started
-	mayBeEvicted   bool // the eviction timer was set
-	ended          bool // the pod's phase is Succeeded or Failed
-	done           bool // the final status is acknowledged
-	deleted        bool // the pod was deleted, with a grace period, before its end was reported
+	begun          bool // whether the pod's first container was started, or the pod was adopted
+	ran            bool // whether a regular container has started
+	mayBeEvicted   bool // whether the eviction timer was set
+	ended          bool // whether the pod's phase is Succeeded or Failed
+	done           bool // whether the final status is acknowledged
+	deleted        bool // whether the pod was deleted, with a grace period, before its end was reported
 }
 
 type stage uint8
@@ -77,7 +77,7 @@ const (
 )
 
 type timerKey struct {
-	container int // index of the container; -1: the pod
+	container int // index of the container; -1 means the pod
 	stage     stage
 }
 
@@ -89,7 +89,8 @@ func (k *kubelet) newLifecycle(p *pod, spec *corev1.Pod, of *scenario.PodLife) *
 
 func (l *lifecycle) count(what string) { l.k.ledger.lived(l.of.Name, what) }
 
-// begin starts the pod's first container. The caller does not hold mu.
+// begin starts the pod's first container. pulled says for each container whether its image was pulled. The caller does
+// not hold mu.
 func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
 	k := l.k
 	k.mu.Lock()

@@ -69,7 +69,7 @@ const (
 type eventLog struct {
 	seen    map[string]*loggedEvent
 	posted  int
-	used    float64 // how much of the burst is used
+	used    float64 // number of Events that count against the burst now
 	updated time.Time
 }
 

@@ -101,7 +101,7 @@ type call struct {
 	path           string
 	body           []byte // a strategic merge patch, or protobuf
 	urgent         bool
-	blind          bool // the caller ignores the response's content
+	blind          bool // whether the caller ignores the response's content
 }
 
 // do sends a call, waits for the response and counts the call. If the server refused the call, the error wraps an
@@ -199,7 +199,7 @@ type exchange struct {
 	over   atomic.Bool
 	stream atomic.Pointer[h2conn.Stream]
 	ctx    context.Context
-	unhook func() bool // stops the end of ctx from calling cancel
+	unhook func() bool // undoes the registration that cancels the request when ctx ends
 	header h2conn.Header
 	body   []byte
 }

@@ -31,8 +31,8 @@ const (
 	// unmountMin and unmountMax bound the time from the end of a pod's containers until the kubelet unmounts its
 	// volumes, as measured on a real kubelet.
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// The nodes read one in rereadEvery ended pods once more. A real kubelet reads an ended pod again if it sends the
-	// last two updates of the pod's status separately: 0 to 0.4 additional reads per pod were measured.
+	// One of every rereadEvery ended pods is read once more. A real kubelet reads an ended pod again if it sends the
+	// last two updates of the pod's status separately. 0 to 0.4 additional reads per pod were measured.
 	rereadEvery = 5
 )
 
@@ -43,7 +43,7 @@ const (
 	backingOff          // no container runs; the lifecycle restarts containers later
 	running
 	stopping
-	ended // phase Succeeded or Failed
+	ended // the pod's phase is Succeeded or Failed
 )
 
 // pod is the state that a simulated kubelet keeps about a pod.

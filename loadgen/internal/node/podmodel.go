@@ -25,20 +25,20 @@ type containerState struct {
 	spec     *corev1.Container
 	kind     containerKind
 	field    string                           // fieldPath of the container's Events, without the container's name
-	pulled   bool                             // the container's image was pulled for this pod
+	pulled   bool                             // whether the container's image was pulled for this pod
 	state    corev1.ContainerState            // Waiting if it has not run
-	last     *corev1.ContainerStateTerminated // end of the previous run
+	last     *corev1.ContainerStateTerminated // end of the container's previous run
 	restarts int32
-	failures int // runs that ended with a non-zero exit code
+	failures int // number of runs that ended with a non-zero exit code
 	ready    bool
 	started  bool
-	backOff  backOff // back-off of its restarts
-	pulls    backOff // back-off of its image pulls
+	backOff  backOff // back-off of the container's restarts
+	pulls    backOff // back-off of the container's image pulls
 	// failing says why the last attempt to start the container failed (pkg/kubelet/reason_cache.go). The kubelet
 	// reports this at its next sync of the pod. shown is the reason that the last status gave, or empty.
 	failing  *corev1.ContainerStateWaiting
 	shown    string
-	attempts int // failed attempts to restart the container since its last start
+	attempts int // number of failed attempts to restart the container since its last start
 }
 
 func (c *containerState) ran() bool { return c.state.Waiting == nil }
@@ -48,7 +48,7 @@ type podModel struct {
 	pod        *corev1.Pod // the pod as last seen, with the conditions of the last computed status
 	containers []containerState
 	evicted    string // message of the eviction; empty if the pod was not evicted
-	deleted    bool   // the kubelet has seen the pod's deletion, so no more containers start
+	deleted    bool   // whether the kubelet has seen the pod's deletion, so no more containers start
 	stopped    bool   // whether the pod's containers were stopped
 	noSandbox  bool   // whether the pod's sandbox was stopped
 }

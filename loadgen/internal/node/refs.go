@@ -19,8 +19,8 @@ func (r objectRef) absent() string {
 type objectWatch struct {
 	users   int
 	watcher *watcher
-	known   bool // the initial list has arrived
-	found   bool // the object exists
+	known   bool // whether the initial list has arrived
+	found   bool // whether the object exists
 }
 
 // objectWatchTimeout is a kubelet's shortest timeoutSeconds for the watch of a ConfigMap or Secret

@@ -56,7 +56,7 @@ func (k *kubelet) run(life *life, patience time.Duration) error {
 	}
 }
 
-// final reports whether an error is permanent.
+// final reports whether the error of a registration is permanent.
 func final(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		errors.As(err, new(*strangerError)) || isCertificateError(err)

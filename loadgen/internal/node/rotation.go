@@ -25,7 +25,7 @@ const (
 // and `failures`: first the goroutine that dials first, later the goroutine that has set `due` to 0.
 type rotation struct {
 	jitter   float64      // a number from 0 to 1 that determines when the certificate is renewed
-	due      atomic.Int64 // time of the next attempt in Unix nanoseconds; 0: never, or an attempt is running
+	due      atomic.Int64 // time of the next attempt in Unix nanoseconds; 0 means never, or that an attempt is running
 	expires  time.Time    // end of the certificate's validity
 	failures int          // number of failed renewals in a row
 }

@@ -35,10 +35,10 @@ type ServiceAccounts struct {
 	namespace string
 	labels    map[string]string
 
-	ctx      context.Context // ends with Close
+	ctx      context.Context // ends when Close is called
 	stop     context.CancelFunc
-	keeping  sync.WaitGroup // one goroutine for each token
-	renewing sync.Mutex     // held during a renewal: tokens are renewed one after another
+	keeping  sync.WaitGroup // counts the goroutines; each token has one
+	renewing sync.Mutex     // held during a renewal, so that tokens are renewed one after another
 
 	mu     sync.Mutex
 	tokens map[string]*accountToken

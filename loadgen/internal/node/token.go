@@ -20,7 +20,7 @@ const (
 // token is a service account token that a pod mounts.
 type token struct {
 	call call
-	life time.Duration // requested lifetime; 0: the server chooses it, and the token is never refreshed
+	life time.Duration // requested lifetime; 0 means that the server chooses it and that the token is never refreshed
 }
 
 func tokensOf(pod *corev1.Pod) ([]token, error) {

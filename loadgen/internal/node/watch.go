@@ -52,7 +52,7 @@ type watcher struct {
 	mu      sync.Mutex
 	stopped bool
 	current *watchStream
-	version uint64 // resourceVersion from which to resume; 0: list first
+	version uint64 // resourceVersion from which to resume; 0 means to list first
 	machine listwatch.Machine
 }
 
@@ -113,8 +113,8 @@ func (w *watcher) open() {
 // opens the watch, and after that to the connection's read loop.
 type watchStream struct {
 	w       *watcher
-	stream  *h2conn.Stream // guarded by w.mu
-	held    bool           // counted as open; guarded by w.mu
+	stream  *h2conn.Stream // the open stream; guarded by w.mu
+	held    bool           // whether the watch is counted as open; guarded by w.mu
 	asked   listwatch.Question
 	version uint64
 	opened  time.Time

@@ -59,9 +59,9 @@ func decode(data []byte, into unmarshaler) error {
 // need no more than these fields.
 type view struct {
 	protobuf.Object
-	initialEventsEnd bool // the object is the bookmark that ends the initial list of a WatchList
+	initialEventsEnd bool // whether the object is the bookmark that ends the initial list of a WatchList
 	nodeName         []byte
-	ready            []byte // status of the condition Ready
+	ready            []byte // status of the condition Ready, such as "True"
 }
 
 // layout holds the protobuf field numbers that scan needs for a kind (generated.proto). scan does not read a field
