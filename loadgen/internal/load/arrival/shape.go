@@ -87,8 +87,8 @@ func linear(u, rate float64) float64 {
 }
 
 // inverseRamp returns the time at which u arrivals are expected. The rate changes linearly from `from` to `to` within
-// the time `over`. During the ramp it solves from*t + slope*t*t/2 = u, with a formula that does not subtract nearly
-// equal numbers.
+// the time `over`. During the ramp, inverseRamp solves from*t + slope*t*t/2 = u, with a formula that does not subtract
+// nearly equal numbers.
 func inverseRamp(u, from, to, over float64) float64 {
 	if full := (from + to) / 2 * over; u >= full {
 		return over + linear(u-full, to)

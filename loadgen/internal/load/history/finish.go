@@ -22,9 +22,9 @@ const (
 )
 
 // Finish reads the final state, waits for the watchers, stops them, and judges the history. Call it after Run, when all
-// faults have ended. It waits for Quiet, makes the final reads, and then takes at most Drain plus JudgeWithin, or
-// longer if there are violations. If ctx ends earlier, Finish judges the incomplete history within 5 s, and Unjudged
-// lists the missing parts. It fails if the load has not run or the evidence cannot be written.
+// faults have ended. It waits for the time Config.Quiet and makes the final reads. Then it takes at most Config.Drain
+// plus Config.JudgeWithin, or longer if there are violations. If ctx ends earlier, Finish judges the incomplete history
+// within 5 s, and Unjudged lists the missing parts. It fails if the load has not run or the evidence cannot be written.
 func (l *Load) Finish(ctx context.Context, step func(format string, args ...any)) error {
 	step("checking the history of load %s", l.config.Name)
 	if err := l.finish(ctx); err != nil {
@@ -113,8 +113,8 @@ func (c *client) finalRead(ctx context.Context, i int) bool {
 	return o.Outcome == check.OK
 }
 
-// drain waits until all watchers have reached the newest version, for at most Drain. It returns false if ctx ended
-// first.
+// drain waits until all watchers have reached the newest version, for at most the time Config.Drain. It returns false
+// if ctx ended first.
 func (l *Load) drain(ctx context.Context) bool {
 	until := time.Now().Add(l.config.Drain)
 	for !l.settled() && time.Now().Before(until) {

@@ -94,8 +94,8 @@ func newPayload(largest int, seed int64) payload {
 // counted is the number of letters at the beginning of a payload that encode the turn (the number of the update).
 const counted = 8
 
-// append appends `size` letters of payload for the given turn. If `size` is at least 8, any two turns have different
-// letters.
+// append appends `size` letters of payload for the given turn. If `size` is at least 8, the payloads of any two turns
+// differ.
 func (p payload) append(b []byte, size int, turn int64) []byte {
 	if size <= 0 {
 		return b

@@ -16,7 +16,7 @@ type version struct {
 	busy   atomic.Bool   // whether an update of the object is in flight, or the version must be read again
 }
 
-// learn records a resourceVersion of object i, if the Set keeps versions and this one is newer.
+// learn records a resourceVersion of object i, if the Set keeps versions and the given version is newer.
 func (s *Set) learn(i int, number uint64) {
 	if s.versions != nil {
 		atomicmax.Raise(&s.versions[i].number, number)

@@ -116,7 +116,7 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 }
 
 // learnUpdates finds out, with a dry run, whether an update must contain the object's resourceVersion. Leases and
-// custom resources require it, for example. If so, the Set keeps versions.
+// custom resources require it, for example. If so, the Set keeps the versions of its objects.
 func (s *Set) learnUpdates(ctx context.Context) error {
 	own := s.share.Index
 	dryRun := query{method: http.MethodPut, path: string(s.AppendPath(nil, own)) + "?dryRun=All", typ: jsonType}

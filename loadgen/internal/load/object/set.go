@@ -230,8 +230,8 @@ func (s *Set) sizeOf(n int64) int {
 	return s.sizes[s.sized.pick(s.drawSize.unit(n))]
 }
 
-// appendObject appends the body `of` for object i, with the payload of a turn. Creates use turn 0. `version` is the
-// resourceVersion for a body that contains one.
+// appendObject appends the body `of`, filled in for object i and the payload of a turn. Creates use turn 0. `version`
+// is the resourceVersion for a body that contains one.
 func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64) []byte {
 	v := values{
 		stem: s.stem, number: int64(i), namespace: s.namespaces[s.home[i]],
@@ -240,7 +240,7 @@ func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64)
 	return of.append(b, &v)
 }
 
-// appendNew appends the body for a create of a new object in a namespace.
+// appendNew appends the body of a request that creates a new object in a namespace. n is the object's number.
 func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	v := values{
 		stem: s.newStem, number: n, namespace: s.namespaces[namespace],

@@ -123,7 +123,7 @@ func fixedBody(s recording.Shape, apiVersion, namespace, name string) string {
 	return ""
 }
 
-// reviewBody returns the body of a review. Its user and its token do not exist.
+// reviewBody returns the body of a review. The user and the token in the review do not exist.
 func reviewBody(resource, apiVersion, namespace string) string {
 	about := `{"verb":"get","resource":"pods"}`
 	kind, spec, meta := "", "{}", ""

@@ -29,7 +29,7 @@ type operation struct {
 	now      func() time.Duration // time since the load's start
 	await    func(ctx context.Context, at time.Duration) bool
 	unset    atomic.Int64 // number of requests that had an exact version in the recording and were sent without one
-	restarts atomic.Int64 // number of requests for a next page that read the first page, for lack of a token
+	restarts atomic.Int64 // number of requests for a next page that read the first page, because no token was known
 }
 
 // pageKey identifies a list that is read in pages. Requests with the same key are pages of the same list.

@@ -16,12 +16,12 @@ const (
 	// idleRead is the interval at which the engine reads connections without requests in flight, to notice if the
 	// server has closed them.
 	idleRead = time.Second
-	// If the engine last read a connection longer than goneWithin ago, it reads the connection before it sends a
-	// request there, because the server may have closed the connection.
+	// goneWithin is the time since the last read of a connection after which the engine reads the connection before it
+	// sends a request there, because the server may have closed the connection.
 	goneWithin = 50 * time.Millisecond
-	// A load may read its responses late only up to this rate and number of connections, so that two responses rarely
-	// arrive on one connection between two reads. Otherwise both requests end when the second response arrives, because
-	// the kernel reports only the time of the last byte.
+	// A load may read its responses late only up to this rate and up to deferredConnections connections, so that two
+	// responses rarely arrive on one connection between two reads. Otherwise both requests end when the second response
+	// arrives, because the kernel reports only the time of the last byte.
 	deferredRate        = 1000 // arrivals per second
 	deferredConnections = 8
 )

@@ -146,7 +146,7 @@ func (e *engine) stop(end time.Duration) {
 }
 
 // runDry records that the schedule has no further arrivals. The time over which rates are computed ends one mean gap
-// after the last arrival, so that time contains n gaps for n arrivals. It excludes the wait for the last responses.
+// after the last arrival, so this time contains n gaps for n arrivals. It excludes the wait for the last responses.
 func (e *engine) runDry() {
 	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
 		end := e.before + (e.before-e.first)/time.Duration(n-1)

@@ -234,9 +234,9 @@ type ownDelay struct {
 
 func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
-// failed reports whether the generator's own delay may have caused the failure of a request. A timeout counts if the
-// delay is more than half of the latency. Another failure counts if a stall was long enough for a burst of arrivals,
-// and was more than half of the latency without the lag. A refused connection never counts.
+// failed reports whether the generator's own delay may have caused the failure of a request. The delay may have caused
+// a timeout if it is more than half of the latency. It may have caused another failure if a stall was long enough for a
+// burst of arrivals and took more than half of the time after the lag. It never causes a refused connection.
 func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	switch {
 	case o == load.TimedOut:

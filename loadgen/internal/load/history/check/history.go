@@ -42,7 +42,7 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 type Outcome uint8
 
 const (
-	// OK means that the operation was executed. This includes a read that found no object; its Version is 0.
+	// OK means that the operation was executed. This includes a read that found no object, whose Version is 0.
 	OK Outcome = iota
 	// Conflict means that a write was refused because the object has another version than Expected.
 	Conflict

@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// maxTogether is the maximum number of operations in one search. A search of that many takes 50 MB of memory.
+// maxTogether is the maximum number of operations in one search. With this number, a search takes 50 MB of memory.
 const maxTogether = 20_000
 
 // explainWithin is the time limit of each step of the binary search for the first operation that fits no linear
