@@ -25,7 +25,7 @@ type Fault struct {
 	//     and keeps their order. The interval between Lease renewals grows by Delay; the delay alone makes no renewal
 	//     count as missed
 	//   - KubeletUnreachable: the kubelet API of nodes that are up and reachable hangs; the nodes' requests continue
-	//   - NodeScaleUp: registers the nodes that Start left out, Spec.RegisterRate per second; logs the nodes that
+	//   - NodeScaleUp: registers the nodes that Start left out, at Spec.RegisterRate per second; logs the nodes that
 	//     cannot register
 	//   - NodeRecovery: ends the other faults. Requests that slow nodes have already delayed still arrive late. Nodes
 	//     that are down come back as restarted kubelets: each registers again, however long that takes, reports Ready

@@ -109,7 +109,7 @@ func (f *Fleet) newLink(roots *apiclient.Roots, identity func(context.Context) (
 // the CPU time.
 const pollEvery = 5 * time.Millisecond
 
-// Start registers all nodes except the last Spec.Later nodes, Spec.RegisterRate per second. It returns nil when the API
+// Start registers all nodes except the last Spec.Later, at Spec.RegisterRate per second. It returns nil when the API
 // server has acknowledged all of them as Ready, or an error when one node fails permanently or ctx ends. With
 // Config.Part, a node registers when it would register in a Fleet of all nodes. Call Stop even after an error.
 func (f *Fleet) Start(ctx context.Context) error {
@@ -154,7 +154,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// register starts to register kubelets, Spec.RegisterRate per second. The kubelet whose index is `first` registers
+// register starts to register kubelets, at Spec.RegisterRate per second. The kubelet whose index is `first` registers
 // immediately; each later one waits for its turn. When a kubelet is Ready or has failed, register calls done.
 // Cancelling pace stops the registrations that have not started.
 func (f *Fleet) register(kubelets []*kubelet, first int, done func(*kubelet, error)) (pace *life) {

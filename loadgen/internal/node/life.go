@@ -70,7 +70,7 @@ func (c *workers) close() <-chan struct{} {
 type life struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
-	clock   clock.WithDelayedExecution // AfterFunc calls its function on a new goroutine, as time.AfterFunc does
+	clock   clock.WithDelayedExecution // its AfterFunc calls the function on a new goroutine, as time.AfterFunc does
 	workers *workers
 	ledger  *ledger
 	began   time.Time

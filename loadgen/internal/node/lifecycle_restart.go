@@ -50,7 +50,8 @@ func (l *lifecycle) failRestart(c *containerState, delay time.Duration) {
 	}
 }
 
-// jitter returns a pseudo-random number from 0 to 1. Each attempt to start a container gets a different one.
+// jitter returns a pseudo-random number from 0 to 1 for the purpose `what`. It differs for each attempt to start a
+// container.
 func (l *lifecycle) jitter(c *containerState, what string) float64 {
 	return draw(l.k.plan.Seed, what, l.p.namespace, l.p.name, c.spec.Name, strconv.Itoa(int(c.restarts)), strconv.Itoa(c.attempts))
 }

@@ -99,7 +99,7 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 type call struct {
 	verb, resource string // such as "patch" and "pods/status"
 	path           string
-	body           []byte // a strategic merge patch, or protobuf
+	body           []byte // request body: a strategic merge patch, or an object in protobuf
 	urgent         bool
 	blind          bool // whether the caller ignores the response's content
 }

@@ -186,7 +186,7 @@ func (k *kubelet) patchStatus(life *life, body []byte) error {
 	return err
 }
 
-// reportStatus reports the unchanged status of the node, now and once per Spec.StatusReport.
+// reportStatus reports the unchanged status of the node, now and then once per interval Spec.StatusReport.
 func (k *kubelet) reportStatus(life *life) {
 	life.after(k.plan.Spec.StatusReport.D(), func() { k.late(life, func() { k.reportStatus(life) }) })
 	if body, err := heartbeatPatch(life.clock.Now()); err == nil {

@@ -31,8 +31,8 @@ const (
 	// unmountMin and unmountMax bound the time from the end of a pod's containers until the kubelet unmounts its
 	// volumes, as measured on a real kubelet.
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// One of every rereadEvery ended pods is read once more. A real kubelet reads an ended pod again if it sends the
-	// last two updates of the pod's status separately. 0 to 0.4 additional reads per pod were measured.
+	// The nodes read one of every rereadEvery ended pods once more. A real kubelet reads an ended pod again if it sends
+	// the last two updates of the pod's status separately. 0 to 0.4 additional reads per pod were measured.
 	rereadEvery = 5
 )
 
@@ -53,11 +53,11 @@ type pod struct {
 	state           podState
 	ip              netip.Addr // address from the node's range; invalid before the start and with hostNetwork
 	hostNetwork     bool
-	version         uint64 // resourceVersion after this kubelet's last status write
+	version         uint64 // resourceVersion of the pod after this kubelet's last status write
 	generation      int64  // metadata.generation as last seen
 	room            *room  // resources that the pod uses; nil after its containers have stopped
 	counted         bool   // whether the pod's start was counted in the results
-	listing         uint32 // number of the newest pod list that contained the pod
+	listing         uint32 // number of the newest list of pods that contained the pod
 	refs            []objectRef
 	object          []byte     // the encoded pod as last seen; kept only for the kubelet API
 	lifecycle       *lifecycle // nil if the containers start and keep running

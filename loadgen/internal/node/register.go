@@ -195,7 +195,7 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 	return n.UID, nil
 }
 
-// look sends a GET that a starting kubelet sends. It ignores the response.
+// look reads an object, as a starting kubelet does, and ignores the response.
 func (k *kubelet) look(life *life, resource, path string) {
 	if k.plan.own() {
 		k.link.start(life.ctx, call{verb: "get", resource: resource, path: path, urgent: true, blind: true},

@@ -68,7 +68,8 @@ func (c *cpuCounter) count(now time.Time, u usage) {
 	c.at, c.demanded, c.follows = now, u.demanded, u.follows
 }
 
-// A node without pods uses systemCores and systemBytes. They are not 0: metrics-server drops nodes with zero usage.
+// systemCores and systemBytes are the usage of a node without pods. They are not 0, because metrics-server drops nodes
+// with zero usage.
 const (
 	systemCores = 0.05
 	systemBytes = 256 << 20

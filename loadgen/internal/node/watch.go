@@ -118,7 +118,7 @@ type watchStream struct {
 	asked   listwatch.Question
 	version uint64
 	opened  time.Time
-	listing bool // the initial events of a WatchList are arriving
+	listing bool // whether the initial events of a WatchList are arriving
 	header  h2conn.Header
 	frames  listwatch.Frames
 	refusal []byte // body of an error response

@@ -64,8 +64,8 @@ type view struct {
 	ready            []byte // status of the condition Ready, such as "True"
 }
 
-// layout holds the protobuf field numbers that scan needs for a kind (generated.proto). scan does not read a field
-// whose number is 0.
+// layout holds the protobuf field numbers (generated.proto) that scan needs for one kind of object. scan does not read
+// a field whose number is 0.
 type layout struct {
 	nodeName   protowire.Number // field number in the spec
 	conditions protowire.Number // field number in the status
