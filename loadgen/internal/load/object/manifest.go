@@ -21,7 +21,7 @@ const (
 	inData             // the payload is in data.payload, as text
 	inSecret           // the payload is in data.payload, in base64
 	inSpec             // the payload is in spec.payload
-	noPlace            // for reviews, whose bodies have neither payload nor metadata
+	noPlace            // there is no payload: reviews have neither payload nor metadata
 )
 
 // manifest is a template for the objects of a resource. rest contains all fields except name, namespace, labels and
