@@ -2,8 +2,9 @@ package control
 
 import "slices"
 
-// Claim records that a fault uses a part of the plane while the fault is active. A part is a process, a link, or a part
-// that the FaultKind names. Two claims on the same part clash if at least one of them is exclusive.
+// Claim records that a fault uses a part of the plane while the fault is active. A part is a component's process, a
+// link between components, or something else that a kind of fault uses, such as the disk. Two claims on the same part
+// clash if at least one of them is exclusive.
 type Claim struct {
 	Part  string // name of the part, also for messages: "the process of etcd-0"
 	Alone bool   // whether the fault needs the part exclusively
@@ -48,7 +49,8 @@ func (c Config) Links() []Link {
 }
 
 // Named returns the names of the components that the selectors select, without duplicates. For a selector with a role,
-// such as "etcd-leader", it calls inRole. inRole returns nil if the components are not known yet.
+// such as "etcd-leader", it calls inRole for the names of the components. inRole may return nil if it does not know
+// them yet.
 func (c Config) Named(selectors []string, inRole func(Selector) []string) []string {
 	var all []string
 	for _, text := range selectors {
@@ -72,7 +74,7 @@ func (c Config) Named(selectors []string, inRole func(Selector) []string) []stri
 	return all
 }
 
-// Claims returns the fault's claims on parts of the plane. `on` and `links` are the components and links that it
+// Claims returns the fault's claims on parts of the plane. `on` and `links` are the components and links that the fault
 // affects.
 func (f Fault) Claims(on []string, links []Link) []Claim {
 	kind := f.kind()

@@ -165,8 +165,8 @@ func refusal(status string, answer []byte) error {
 	return errors.New(r.Error)
 }
 
-// FaultRefusal is the body of an error response of the supervisor, for example if it refuses a fault. The HTTP status
-// is 400 or more.
+// FaultRefusal is the body of an error response of the supervisor, for example when the supervisor refuses a fault. The
+// HTTP status is 400 or more.
 type FaultRefusal struct {
 	// Error is the reason for the error response.
 	Error string `json:"error"`
@@ -207,9 +207,9 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 var ErrEnded = errors.New("the control plane has ended")
 
 // Events returns the events whose numbers are greater than `after`, oldest first. It waits up to half a minute for the
-// first event. If no event occurs, it returns an empty list. The supervisor keeps the last few thousand events. A gap in
-// the numbers means that it has dropped events. If the control plane has ended, or ends during the call, Events returns
-// ErrEnded.
+// first event, and returns an empty list if no event occurs. The supervisor keeps the last few thousand events. A gap
+// in the numbers means that the supervisor has dropped events. If the control plane has ended, or ends during the call,
+// Events returns ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
@@ -229,8 +229,8 @@ func (e EtcdClient) Environment() []string {
 	}
 }
 
-// AnyMember calls `try` for one etcd member after another, with only that member's endpoint, until a call succeeds or
-// ctx ends. It returns nil after a success, otherwise the joined errors.
+// AnyMember calls `try` for one etcd member after another, until a call succeeds or ctx ends. Each call gets only the
+// endpoint of one member. AnyMember returns nil after a success, otherwise the joined errors.
 func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) error {
 	var failures []error
 	for _, endpoint := range e.Endpoints {

@@ -26,7 +26,7 @@ func (i Instance) ProviderID() string { return ProviderName + "://" + i.Name }
 // Terminating a missing instance has no effect.
 type Instances struct {
 	Launch    []Instance `json:"launch,omitempty"`
-	Terminate []string   `json:"terminate,omitempty"` // by name
+	Terminate []string   `json:"terminate,omitempty"` // names of the instances to terminate
 }
 
 // ChangeInstances launches and terminates instances in the plane's simulated cloud.

@@ -36,7 +36,7 @@ type Cluster struct {
 	Etcd EtcdClient `json:"etcd"`
 	// SupervisorPID is the ID of the process that starts and stops all other processes of the plane.
 	SupervisorPID int `json:"supervisorPID"`
-	// Socket is the control socket's path; see Holder.
+	// Socket is the path of the control socket, as in Holder.Socket.
 	Socket string `json:"socket"`
 	// Config is the plane's configuration.
 	Config     Config      `json:"config"`
@@ -94,7 +94,7 @@ type Component struct {
 	Log string `json:"log"`
 	// Scrape is the component's metrics endpoint.
 	Scrape ScrapeTarget `json:"scrape"`
-	// ReadyAfter is the time from the component's start until the supervisor saw it ready.
+	// ReadyAfter is the time from the component's start until the supervisor found the component ready.
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
 }
 
@@ -130,7 +130,7 @@ type Deviation struct {
 // State is a state of a plane.
 type State string
 
-// A plane's states, in order. While etcd is restored, a ready plane is Starting again.
+// A plane's states, in order. While the supervisor restores etcd, the state of a ready plane is Starting again.
 const (
 	Starting State = "starting"
 	Ready    State = "ready"
@@ -165,7 +165,7 @@ type ComponentStatus struct {
 	Address string    `json:"address"`
 	Log     string    `json:"log"`
 	Started time.Time `json:"started"`
-	// Ready reports whether the supervisor has seen the process ready since the process started.
+	// Ready reports whether the process has been ready at least once since it started.
 	Ready      bool          `json:"ready"`
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
 	// Role is the component's role among its replicas: "leader" or "follower" for an etcd member, "leader" or "standby" for

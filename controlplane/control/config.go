@@ -45,12 +45,13 @@ type SpanExport struct {
 	Endpoint string `yaml:"endpoint,omitempty" json:"endpoint,omitempty"`
 	// Token: bearer token that API servers and etcd present to the receiver
 	Token string `yaml:"token,omitempty" json:"token,omitempty"`
-	// SamplingRatePerMillion: sampled requests per million without a trusted traceparent; default 0
+	// SamplingRatePerMillion: number of requests that API servers sample, per million requests without a trusted
+	// traceparent; default 0
 	SamplingRatePerMillion int `yaml:"samplingRatePerMillion,omitempty" json:"samplingRatePerMillion,omitempty"`
 }
 
-// Flags are command-line flags of a component, by name without dashes. Problems reports flags that Stormglass itself
-// sets for safety (certificates, listeners).
+// Flags are command-line flags of a component, by name without dashes. Problems refuses flags that only Stormglass may
+// set (certificates, listeners).
 type Flags map[string]string
 
 // Etcd configures the etcd members.
@@ -109,10 +110,10 @@ type Scheduler struct {
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 50; leave it out to use the default, or write -1 for no limit"`
 	// Burst: clientConnection.burst, default 100.
 	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out to use the default"`
-	// PercentageOfNodesToScore: 0 to 100; 0 (default) is adaptive.
+	// PercentageOfNodesToScore: 0 to 100; with 0 (default), the scheduler chooses a percentage by the number of nodes
 	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
-	// Extender: "off" (default), "ignorable" or "required": the scheduler calls scheduler-extender for each pod; if
-	// this fails, it places pods without it (ignorable) or not at all (required)
+	// Extender: "off" (default), "ignorable" or "required": the scheduler calls scheduler-extender for each pod; if the
+	// call fails, the scheduler places the pod without the extender (ignorable) or does not place the pod (required)
 	Extender string `yaml:"extender,omitempty" json:"extender,omitempty"`
 	// Config: a KubeSchedulerConfiguration; the fields above take precedence
 	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`
@@ -121,24 +122,25 @@ type Scheduler struct {
 
 // MetricsServer configures metrics-server, which collects CPU and memory usage from kubelets and serves metrics.k8s.io.
 type MetricsServer struct {
-	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (default) or 1
+	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // number of processes: 0 (default) or 1
 	Flags    Flags `yaml:"flags,omitempty" json:"flags,omitempty"`       // command-line flags, by name without dashes
 }
 
 // CloudControllerManager configures cloud-controller-manager and its simulated cloud.
 type CloudControllerManager struct {
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // number of processes; one leads; default: no cloud
+	// number of processes, default 0 (no simulated cloud); one leads
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"`
 	// QPS: --kube-api-qps of each controller's client, default 20; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out to use the default, or write -1 for no limit"`
 	// Burst: --kube-api-burst, default 30.
 	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out to use the default"`
 	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
-	Cloud Cloud `yaml:"cloud,omitempty" json:"cloud,omitzero"`  // cloud-api, the API of the cloud
+	Cloud Cloud `yaml:"cloud,omitempty" json:"cloud,omitzero"`  // the simulated cloud; cloud-api serves its API
 }
 
 // Cloud configures the simulated cloud. By default it responds without delay and refuses nothing.
 type Cloud struct {
-	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of responses
+	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of each response
 	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // maximum random deviation from `delay`
 	// Throttle: maximum requests per second, with bursts of the same size; further requests get status 429; default
 	// unlimited
@@ -160,7 +162,7 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalText returns d in the format that UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads a duration of 0s or more.
+// UnmarshalText reads a duration such as "50ms". It refuses a negative duration.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil || v < 0 {
@@ -181,7 +183,7 @@ const (
 // kube-apiserver-0-2006-01-02T15-04-05.000.log.
 const AuditLogs = "audit"
 
-// LoadUser is the user name of the load on a bundled plane. API servers audit only this user's requests.
+// LoadUser is the user name with which the load authenticates on a bundled plane. API servers audit only this user's requests.
 const LoadUser = "stormglass-loadgen"
 
 // LoadGroup is the group of LoadUser.
@@ -284,8 +286,8 @@ const (
 	EtcdExternal = "external"
 )
 
-// The values of Config.NetworkFaults. Empty means on with several etcd members,
-// otherwise off.
+// The values of Config.NetworkFaults. Empty means NetworkFaultsOn with several etcd members, otherwise
+// NetworkFaultsOff.
 const (
 	NetworkFaultsOn  = "on"
 	NetworkFaultsOff = "off"

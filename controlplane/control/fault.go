@@ -53,7 +53,7 @@ type Fault struct {
 	Seed int64 `json:"seed,omitempty"`
 }
 
-// Jittered returns delay, changed up or down by a random time of at most jitter. jitter is at most delay.
+// Jittered returns delay plus or minus a random time of at most jitter. jitter must not exceed delay.
 func Jittered(delay, jitter time.Duration, random *rand.Rand) time.Duration {
 	if jitter == 0 {
 		return delay
@@ -69,7 +69,7 @@ func (f Fault) kind() FaultKind {
 // Momentary reports whether the fault has no configurable length, because it ends by itself.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
-// CourseEnds returns when a momentary fault ends, as a phrase for messages: "until it is done".
+// CourseEnds describes when a momentary fault ends, as a phrase for messages: "until it is done".
 func (f Fault) CourseEnds() string {
 	if f.kind().Process == ProcessEnded {
 		return "until all components have started again"
@@ -189,8 +189,8 @@ type FaultKind struct {
 
 	// Silences is true if the affected components do not respond to scrapes while the fault is active.
 	Silences bool
-	// Isolates reports whether schedulers and controller managers may also stop responding to scrapes, because they
-	// authenticate the client through an API server.
+	// Isolates reports whether schedulers and controller managers may also stop responding to scrapes. They
+	// authenticate the scraping client through an API server, which may then be unreachable.
 	Isolates bool
 	// ReachesEtcd reports whether requests to etcd may fail although the fault does not affect etcd members directly.
 	ReachesEtcd bool
@@ -201,8 +201,8 @@ type FaultKind struct {
 	OfCloud bool
 	// Adds reports whether the fault registers the nodes that the scenario reserves for it (nodes.later).
 	Adds bool
-	// SilencesNodes reports whether nodes send nothing after the fault. Announced reports whether they first report
-	// that they are not Ready.
+	// SilencesNodes reports whether the nodes send no requests after the fault. Announced reports whether they first
+	// report that they are not Ready.
 	SilencesNodes, Announced bool
 	// Recovers reports whether the fault ends earlier faults of nodes.
 	Recovers bool

@@ -35,7 +35,7 @@ const (
 // resourceName matches names such as "pods" and "deployments.apps".
 var resourceName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// faultField is one field of a Fault, with its name in a scenario.
+// faultField describes one field of a Fault: its name in a scenario, whether it is set, and what is wrong with it.
 type faultField struct {
 	name string
 	set  bool

@@ -20,8 +20,8 @@ import (
 var flagTables embed.FS
 
 // flagTypes returns the type of each flag of a component in a release, by flag name. The map also contains the
-// component's feature gates as "feature-gates/NAME", and names such as the scheduler's plugins as "plugins/NAME". The
-// type of a gate is "gate", or the only value that the gate accepts.
+// component's feature gates as "feature-gates/NAME". Other lists of names, such as the scheduler's plugins, have keys
+// such as "plugins/NAME". The type of a gate is "gate", or the only value that the gate accepts.
 func flagTypes(r Release, kind string) map[string]string { return flagTypesOf()[r.Minor][kind] }
 
 // flagTypesOf returns the flag types of all components in all releases, by minor version and kind.
@@ -129,8 +129,8 @@ func (s FlagSection) listProblem(r Release, flag, value string) (p Problem, wron
 	return p, false
 }
 
-// valueProblem checks a value of a flag type. If the value is invalid, it returns a description of valid values, and a
-// hint. It accepts any list, map and string, because only the component itself can check them.
+// valueProblem checks the value of a flag of type typ. If the value is invalid, `what` describes the valid values, and
+// `hint` says what to write. Any list, map or string is accepted, because only the component itself can check it.
 //
 // A type may end in a lower bound, as in "int>=0" or "duration>0".
 func valueProblem(typ, value string) (what, hint string) {

@@ -33,7 +33,7 @@ type Stage int
 // The stages.
 const (
 	StageStorage  Stage = iota // etcd
-	StageServices              // Stormglass's programs: docs/reference/services.md
+	StageServices              // Stormglass's services (docs/reference/services.md)
 	StageAPI                   // API servers
 	StageClients               // components that need an API server
 )
@@ -167,7 +167,7 @@ type Selector struct {
 	Role string
 	// Name is the name of one component. Without a name and a role, the Selector selects all components of the kind.
 	Name string
-	// Index is the number in Name.
+	// Index is the number at the end of Name, such as 1 for "etcd-1".
 	Index int
 }
 

@@ -110,10 +110,10 @@ func ReadHolder(dir string) (Holder, error) {
 	return h, nil
 }
 
-// IsPlaneDir reports whether a supervisor created the content of dir. This is the case if the lock file names a holder,
-// if dir contains a plane's description, or if dir contains only an empty lock file and perhaps the control socket,
-// because the supervisor was killed before it wrote its holder. Another file that happens to have the name "lock" is
-// not sufficient.
+// IsPlaneDir reports whether a supervisor created the content of dir. One of these conditions must hold: the lock file
+// names a holder, dir contains a plane's description, or dir contains only an empty lock file and perhaps the control
+// socket, because the supervisor was killed before it wrote its holder. Another file that happens to have the name
+// "lock" is not sufficient.
 func IsPlaneDir(dir string) bool {
 	if holder, err := ReadHolder(dir); err == nil && holder.PID > 0 {
 		return true

@@ -39,8 +39,8 @@ func (f Fault) MoveOrder(components []string, leader string) []string {
 }
 
 // Moved returns the config after an upgrade or downgrade of the given components, and the components whose release
-// changes, in the order of MoveOrder, which also explains `leader`. If the upgrade or downgrade is not possible, it
-// returns a problem.
+// changes, in the order of MoveOrder. `leader` is the name of the etcd leader, as in MoveOrder. If the upgrade or
+// downgrade is not possible, Moved returns a problem.
 func (f Fault) Moved(c Config, components []string, leader string) (after Config, moving []string, p *Problem) {
 	to, ok := ReleaseOf(f.To)
 	if !ok {

@@ -162,7 +162,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	case timeout > resolution*9/10:
 		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is more than 90%% of metric-resolution, which is %s", timeout, resolution), "for example 5s"})
 	}
-	// With endpoint routing, API servers do not accept a Service of type ExternalName.
+	// With this flag, API servers do not accept a Service of type ExternalName, such as the Service of metrics-server.
 	const flag = "enable-aggregator-routing"
 	if on, _ := strconv.ParseBool(c.APIServer.Flags[flag]); on {
 		all = append(all, Problem{"apiServer.flags." + flag, "with this flag, API servers cannot reach metrics-server, whose Service has an external name and no endpoints", "leave out this flag or metricsServer"})

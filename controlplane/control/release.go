@@ -34,7 +34,7 @@ func Releases() []Release {
 // Newest returns the newest release. A controlplane program that is built without VERSION links this release.
 func Newest() Release { return Releases()[0] }
 
-// ReleaseOf returns the release with a minor version such as "1.36".
+// ReleaseOf returns the release with a minor version such as "1.36", and false if there is no such release.
 func ReleaseOf(minor string) (Release, bool) {
 	all := Releases()
 	i := slices.IndexFunc(all, func(r Release) bool { return r.Minor == minor })
@@ -68,7 +68,7 @@ func (r Release) VersionOf(kind string) string {
 	return ""
 }
 
-// number returns the minor version of a kind in the release, as a number that can be compared.
+// number returns the minor version of a kind of component in the release, as a number for comparisons.
 func (r Release) number(kind string) int {
 	return minorNumber(strings.TrimPrefix(r.VersionOf(kind), "v"))
 }

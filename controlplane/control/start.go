@@ -41,7 +41,7 @@ type StartOptions struct {
 type Supervisor struct {
 	cluster Cluster
 	cmd     *exec.Cmd
-	alive   *os.File // the write end of the parent pipe
+	alive   *os.File // write end of the parent pipe; closing it ends the supervisor
 	stderr  *tail
 	done    chan struct{}
 	err     error
@@ -150,16 +150,16 @@ func (s *Supervisor) Err() error { return s.err }
 // machine.
 const StopWithin = 55 * time.Second
 
-// stopWithin and stopNowWithin are the time limits of Stop and StopNow. For StopNow, the supervisor kills the components
-// without waiting.
+// stopWithin and stopNowWithin are the time limits of Stop and StopNow. After StopNow, the supervisor kills the
+// components without waiting.
 var stopWithin, stopNowWithin = StopWithin, 10 * time.Second
 
 // Stop stops the plane gracefully and waits until it has ended. If ctx ends first, or the supervisor takes longer than
 // StopWithin, Stop kills all processes.
 func (s *Supervisor) Stop(ctx context.Context) error { return s.stop(ctx, stopWithin, syscall.SIGTERM) }
 
-// StopNow is like Stop, but the supervisor kills the components, and has only 10 s for that. This is quicker, and suits
-// a plane whose data and audit logs are not needed afterwards.
+// StopNow is like Stop, but the supervisor kills the components, and has only 10 s for that. Use it if the plane's data
+// and audit logs are not needed afterwards.
 func (s *Supervisor) StopNow(ctx context.Context) error {
 	return s.stop(ctx, stopNowWithin, syscall.SIGTERM, syscall.SIGINT) // two different signals: the kernel could merge two equal signals
 }
