@@ -69,8 +69,8 @@ func (p *Plane) publish() error {
 	return p.publishChanged(func(*control.Cluster) {})
 }
 
-// publishChanged applies `change` to a copy of the plane's description, adds the current processes to the copy, and
-// writes it to cluster.json.
+// publishChanged applies `change` to a copy of the plane's description, adds the current processes, and writes the copy
+// to cluster.json.
 func (p *Plane) publishChanged(change func(*control.Cluster)) error {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()

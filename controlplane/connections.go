@@ -26,11 +26,11 @@ type connections struct {
 	plan     topology.Plan
 	client   *adminclient.Client
 	roles    *leadership.Roles
-	balancer *balancer.Balancer // nil if there is only one API server
+	balancer *balancer.Balancer // the load balancer; nil if there is only one API server
 	proxies  []io.Closer
 	links    []fault.Link
-	// reserved holds sockets that reserve the components' ports. No other program can then take the port of a killed
-	// component before its restart.
+	// reserved holds sockets that keep the components' ports reserved. While a killed component restarts, no other
+	// program can take its port.
 	reserved []*os.File
 }
 
@@ -94,8 +94,8 @@ func (c *connections) open(proxy topology.Proxy) error {
 	return nil
 }
 
-// close closes all connections. A call of Status that is in progress can still use the client, because only its idle
-// connections are closed.
+// close closes the load balancer, the proxies, the reserved sockets and the client's idle connections. A call of Status
+// that is in progress can still use the client.
 func (c *connections) close() {
 	if c.balancer != nil {
 		c.balancer.Close()

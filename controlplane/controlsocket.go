@@ -24,7 +24,7 @@ const longestSocket = control.KindKMSPlugin + "-00.sock"
 
 type server struct {
 	path string
-	temp string // separate directory for the socket if the path of the plane's directory is too long; otherwise empty
+	temp string // separate directory for the socket if the path of the plane's directory is too long, otherwise empty
 	http http.Server
 	done chan struct{}
 }

@@ -81,7 +81,7 @@ func (h *faultHost) Rehearse(ctx context.Context) error {
 }
 
 // neighbourGrace is the maximum time that the disk writers of the disk-contention fault may take to end. Each writer
-// first completes its fsync on a disk that the writers keep busy.
+// first completes its fsync, which can be slow because all writers load the disk.
 const neighbourGrace = 10 * time.Second
 
 // neighbourDir returns the directory in which the disk writers write. It is on etcd's disk if etcd is stacked, and on

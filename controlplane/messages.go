@@ -42,7 +42,7 @@ type messages struct {
 
 	mu     sync.Mutex // guards log and unread, and keeps the log and the queue in the same order
 	log    *os.File   // nil before the log is opened and after it is closed
-	unread int        // number of lines omitted because the queue was full
+	unread int        // number of lines that were omitted because the queue was full
 }
 
 // message is a line for the user's writer. If forwarded is not nil, it is instead a request to close forwarded when all

@@ -64,14 +64,14 @@ type Plane struct {
 	events     fault.Events
 	faults     *fault.Manager
 	components *supervisor.Supervisor
-	nodes      *mirror.Nodes // nil before the plane is ready
+	nodes      *mirror.Nodes // the control-plane nodes; nil before the plane is ready
 	// closing ends when the plane begins to stop. lifetime ends when the plane's last process has stopped.
 	closing, lifetime         context.Context
 	beginClosing, endLifetime context.CancelFunc
 
 	stopAsked   context.Context         // ends when a stop is requested through the control socket
-	requestStop context.CancelCauseFunc // called with errAsked or errAskedNow
-	died        chan error              // the error that ends the plane, such as a component that cannot be started again
+	requestStop context.CancelCauseFunc // cancels stopAsked; the cause is errAsked or errAskedNow
+	died        chan error              // receives the error that ends the plane, such as a failed restart
 
 	// publishing serializes the writes of cluster.json, so that the newest version is written last. Lock it before mu.
 	// Do not hold mu during the write: a fault may keep the disk busy, and ending that fault needs mu.
@@ -81,7 +81,7 @@ type Plane struct {
 	state       control.State
 	since       time.Time        // the time at which state began
 	cause       string           // why the plane stops; empty while it does not stop
-	cluster     *control.Cluster // nil before the plane is ready; replaced, never modified
+	cluster     *control.Cluster // description of the plane; nil before the plane is ready; replaced, never modified
 	connections connections
 }
 

@@ -22,9 +22,9 @@ import (
 // needOf doubles the limit for a plane with a load balancer, which uses two descriptors for each connection.
 const minDescriptors = 4096
 
-// minFreePerMember and minFreeBesides are the disk space that a start needs, in bytes. minFreePerMember covers the two
-// WAL segments of 64 MB that each etcd member preallocates. minFreeBesides covers the databases of etcd, the logs and a
-// margin.
+// minFreePerMember and minFreeBesides are parts of the disk space that a start needs, in bytes. minFreePerMember covers
+// the two WAL segments of 64 MB that each etcd member preallocates. minFreeBesides covers the databases of etcd, the
+// logs and a margin.
 const (
 	minFreePerMember = 128 << 20
 	minFreeBesides   = 128 << 20
@@ -123,8 +123,9 @@ func Check(ctx context.Context, executable string, cfg control.Config) (Defaults
 	return defaults, problems, nil
 }
 
-// checkRelease runs program to check the settings of the components of release r. It adds upstream defaults to defaults.
-// If the components of a kind have several releases, only the first component's release counts, as in Plan.Deviations.
+// checkRelease runs program to check the settings of the components of release r. It adds the upstream defaults that it
+// finds to `defaults`. If the components of a kind have several releases, only the first component's release counts, as
+// in Plan.Deviations.
 func checkRelease(ctx context.Context, program string, cfg control.Config, r control.Release, defaults Defaults) (problems []control.Problem, err error) {
 	for _, section := range cfg.FlagSections() {
 		of := []control.Release{control.Linked()}

@@ -91,7 +91,7 @@ func httpsClient(caFile string, id control.KeyPair) (*http.Client, error) {
 	}}, nil
 }
 
-// do sends a request whose body is `in` as JSON, or empty if `in` is nil.
+// do sends a request to a component. `in` is encoded as JSON in the body; nil means an empty body.
 func (c *Client) do(ctx context.Context, proc topology.Process, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {

@@ -34,7 +34,7 @@ type Provider struct {
 
 var _ cloudprovider.Interface = (*Provider)(nil)
 
-// New returns a provider that calls the cloud API at the server in a kubeconfig file.
+// New returns a provider that calls the API of the simulated cloud. A kubeconfig file names the server of that API.
 func New(kubeconfig string) (*Provider, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -45,7 +45,7 @@ func New(kubeconfig string) (*Provider, error) {
 	return &Provider{config.Host, client}, err
 }
 
-// Initialize does nothing: there is nothing to prepare.
+// Initialize does nothing, because this provider needs no preparation.
 func (p *Provider) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
 
 // ProviderName returns the prefix of providerIDs.
@@ -60,8 +60,8 @@ func (p *Provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return ba
 func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool)   { return instances{p}, true }
 func (p *Provider) Routes() (cloudprovider.Routes, bool)             { return routes{p}, true }
 
-// Instances returns false, as do Zones and Clusters: InstancesV2 replaces Instances and Zones, and there is only one
-// cluster.
+// Instances returns false, because InstancesV2 replaces it. Zones and Clusters also return false: InstancesV2 provides
+// the zones, and there is only one cluster.
 func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, false }
 func (p *Provider) Zones() (cloudprovider.Zones, bool)         { return nil, false }
 func (p *Provider) Clusters() (cloudprovider.Clusters, bool)   { return nil, false }
@@ -69,8 +69,8 @@ func (p *Provider) Clusters() (cloudprovider.Clusters, bool)   { return nil, fal
 var errNotFound = errors.New("the cloud has no object with this name")
 
 // call sends a request with `in` as its body (nil means no body) and decodes the response into `out`. If the request
-// exceeds the cloud's rate limit, call returns an api.RetryError. Of the controllers, only the service controller then
-// waits as long as the cloud requests.
+// exceeds the cloud's rate limit, call returns an api.RetryError with the time to wait. Only the service controller
+// obeys this time.
 func (p *Provider) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {

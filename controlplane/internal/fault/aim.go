@@ -19,7 +19,7 @@ const (
 	electedWithin = 30 * time.Second
 )
 
-// target holds the components and links that a fault affects, and the fault's claims on them.
+// target holds the components and links that a fault affects, and the fault's claims on them (see control.Claim).
 type target struct {
 	names  []string // the components in the requested order; for an upgrade or a downgrade, in the order of their restarts
 	same   []string // for an upgrade or a downgrade: the components whose program does not change, so that they do not restart
@@ -61,8 +61,8 @@ func (m *Manager) leaders(ctx context.Context, f control.Fault) (map[string]stri
 	return found, nil
 }
 
-// elected returns the leaders. It waits for an election in progress, because an earlier fault may have removed the
-// previous leader.
+// elected returns the leader of each kind that the fault selects by role. It waits for an election in progress, because
+// an earlier fault may have removed the previous leader.
 func (m *Manager) elected(ctx context.Context, f control.Fault) (found map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, electedWithin)
 	defer cancel()

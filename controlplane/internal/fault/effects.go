@@ -50,7 +50,7 @@ func mechanisms() map[string]mechanism {
 	}
 }
 
-// onMachine returns a function `lacks` that checks only this machine.
+// onMachine returns a function for mechanism.lacks that only calls `check`, which checks this machine.
 func onMachine(check func() error) func(*Manager, context.Context, control.Fault) error {
 	return func(*Manager, context.Context, control.Fault) error { return check() }
 }
@@ -152,7 +152,8 @@ func (m *Manager) fillDisk(ctx context.Context, _ string, _ control.Fault, t tar
 	return m.limit(ctx, FileSize, 0, t)
 }
 
-// limit lowers a soft limit of the target's processes to soft. Undoing the returned effect restores the old limits.
+// limit lowers a resource limit of the target's processes: `of` is the limit and `soft` its new soft value. Undoing the
+// returned effect restores the old limits.
 func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (effect, error) {
 	var mu sync.Mutex
 	was := map[string]uint64{}
@@ -213,11 +214,12 @@ func each[T any](all []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// turnWithin is the maximum time to wait until a restarted component serves again, before restart continues with the
-// next one. A component needs a few seconds, and up to ten times as long on a busy machine.
+// turnWithin is the maximum time that a fault waits until a restarted component serves again, before it restarts the
+// next component. A component needs a few seconds, and up to ten times as long on a busy machine.
 const turnWithin = 90 * time.Second
 
-// restart ends the components one after another, in order, and starts each one again immediately.
+// restart ends and starts the components one after another. It continues with the next component when the previous one
+// serves again.
 func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
 	failed := "" // the component that could not be restarted
 	return m.course(func() {

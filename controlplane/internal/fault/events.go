@@ -18,7 +18,7 @@ const eventsKept = 4096
 // concurrent use.
 type Events struct {
 	mu      sync.Mutex
-	kept    []control.Event // oldest first
+	kept    []control.Event // the events in the log, oldest first
 	seq     int64
 	closed  bool
 	changed chan struct{} // closed at the next event; nil if no client waits

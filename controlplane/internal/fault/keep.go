@@ -27,7 +27,7 @@ type active struct {
 	work   sync.Mutex // held while the fault is undone or renewed, so that only one of them happens at a time
 
 	abandon context.CancelCauseFunc // cancels the call of Begin that begins the fault
-	clear   chan chan error         // a request to end the fault now; keep sends the result to the received channel
+	clear   chan chan error         // requests to end the fault now; keep sends the result to the channel in the request
 	gone    chan struct{}           // closed when the fault is completely undone
 }
 
@@ -42,8 +42,8 @@ type effect struct {
 	over <-chan struct{}
 }
 
-// keep waits until the fault's time is over, a client clears the fault, or the fault ends by itself, and then undoes it.
-// A fault that cannot be undone stays in the list until the next request to clear it.
+// keep waits until the fault's time is over, a client clears the fault, or the fault ends by itself. It then undoes the
+// fault. A fault that cannot be undone stays in the list until the next request to clear it.
 func (m *Manager) keep(a *active, ends time.Time) {
 	defer m.running.Done()
 	var due <-chan time.Time
@@ -74,7 +74,7 @@ func (m *Manager) keep(a *active, ends time.Time) {
 	}
 }
 
-// Renew applies the active faults of a component to the component's new process after a restart.
+// Renew applies the active faults of a restarted component to the component's new process.
 func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active

@@ -19,7 +19,7 @@ const endedKept = 1000
 type Manager struct {
 	host   Host
 	events *Events
-	// mechanisms holds the mechanism of each kind of fault. webhooks returns a client for the webhook registrations of the
+	// mechanisms holds the mechanism of each kind of fault. webhooks returns a client that registers webhooks with the
 	// API server.
 	mechanisms map[string]mechanism
 	webhooks   func(kubeconfig string) (webhooks, error)
@@ -30,9 +30,9 @@ type Manager struct {
 	leave context.CancelFunc
 
 	mu       sync.Mutex
-	faults   []*active // in the order of their requests
+	faults   []*active // in the order in which clients requested them
 	lastID   int64
-	excluded string         // why no fault may begin for now, or ""
+	excluded string         // reason why no fault may begin for now; "" means that faults may begin
 	running  sync.WaitGroup // the faults that are beginning or active, and the goroutines that they have started
 }
 

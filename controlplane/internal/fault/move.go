@@ -163,8 +163,8 @@ func (m *Manager) etcdDowngrade(ctx context.Context, member, action, minor strin
 	return nil
 }
 
-// etcdForm is the part of a member's status about versions: the member's version, the storage version of its data, and
-// its pending downgrade.
+// etcdForm is the part of an etcd member's status about versions: the member's version, the storage version of its
+// data, and its pending downgrade.
 type etcdForm struct {
 	Version        string `json:"version"`
 	StorageVersion string `json:"storageVersion"`

@@ -52,8 +52,8 @@ func (m *Manager) freeSpace(ctx context.Context, members []string) error {
 	return nil
 }
 
-// restartInTurn kills members and starts them with flags that override their own flags. It restarts one member after
-// another, each when the previous member serves again.
+// restartInTurn kills the members and starts them with flags that override their own flags, one member after another.
+// It continues with the next member when the previous one serves again.
 func (m *Manager) restartInTurn(ctx context.Context, members []string, flags control.Flags) error {
 	for _, name := range members {
 		if err := m.host.Kill(ctx, name); err != nil {

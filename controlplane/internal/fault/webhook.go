@@ -26,9 +26,9 @@ const webhookNames = "stormglass-fault-"
 // clearEvery is the interval at which the manager retries to remove a registration while the API server does not serve.
 const clearEvery = 100 * time.Millisecond
 
-// lateWithin is how long the Manager looks for a registration that may still appear, and lateEvery is the interval. A
-// request to register a webhook may take effect although the client got no response: for example, a paused etcd member
-// holds the request and commits it when it continues.
+// lateWithin is how long the Manager looks for a registration that may still appear, and lateEvery is the interval of
+// its checks. A request to register a webhook may take effect although the client got no response: for example, a
+// paused etcd member holds the request and commits it when it continues.
 const (
 	lateWithin = 10 * time.Minute
 	lateEvery  = 2 * time.Second
@@ -89,8 +89,8 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 	}}, nil
 }
 
-// removeLate removes a registration that appears after its fault has ended. The registration has no server, so the
-// requests that it matches would fail.
+// removeLate removes a webhook registration that appears after its fault has ended. No server responds for such a
+// registration, so the requests that it matches would fail.
 func (m *Manager) removeLate(hooks webhooks, name string) {
 	_ = wait.PollUntilContextTimeout(m.life, lateEvery, lateWithin, true, func(ctx context.Context) (bool, error) {
 		found, err := hooks.remove(ctx, name)

@@ -114,7 +114,7 @@ func entryTime(line string) (at time.Time) {
 	return time.UnixMicro(int64(milliseconds * 1000))
 }
 
-// Log reads the log of one component while the component writes it.
+// Log reads the log of one component while the component writes to it.
 type Log struct {
 	component, kind, path string
 	offset                int64

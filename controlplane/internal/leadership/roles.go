@@ -206,9 +206,9 @@ type vote struct {
 	term   int64
 }
 
-// Add counts one member's response: the leader that the member knows, or "" if it knows none, and the term. settled
-// reports whether a quorum has sent the same response. Then the other responses do not matter, because a leader of a
-// newer term would have needed the vote of a member of that quorum.
+// Add counts one member's response: the leader that the member knows ("" if the member knows no leader) and the term.
+// settled reports whether a quorum has sent the same response. Then the other responses do not matter, because a leader
+// of a newer term would have needed the vote of a member of that quorum.
 func (v *Votes) Add(leader string, term int64) (settled bool) {
 	if leader == "" {
 		return false

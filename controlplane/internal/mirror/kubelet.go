@@ -27,7 +27,7 @@ import (
 )
 
 // serve starts the kubelet API of all nodes. Each node has its own port on topology.Host, the address of all
-// components. The authority that signs the certificates of other kubelets also signs the server's certificate.
+// components. The server's certificate has the same certificate authority as the certificates of other kubelets.
 func (nodes *Nodes) serve(cfg Config, all []*node) (*kubeletapi.Server, error) {
 	leaf := pki.Leaf{
 		CommonName: all[0].user(), Organizations: []string{"system:nodes"}, Server: true, IPs: []net.IP{net.ParseIP(topology.Host)},
@@ -119,8 +119,8 @@ func port(c supervisor.Snapshot) int32 {
 	return int32(n)
 }
 
-// Dial connects to the component of a pod. `to` is either the port at which the component listens, or its well-known
-// port.
+// Dial connects to the component that a pod represents. `to` is either the port at which the component listens, or the
+// component's well-known port (see wellKnown).
 func (n *node) Dial(ctx context.Context, pod *corev1.Pod, to int32) (net.Conn, error) {
 	for _, c := range n.cfg.components(n.index) {
 		if n.podName(c) != pod.Name {

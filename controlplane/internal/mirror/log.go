@@ -21,9 +21,9 @@ const pollEvery = 100 * time.Millisecond
 // stampForm is the format of the kubelet's time stamps: RFC 3339 with nine digits for the fraction of a second.
 const stampForm = "2006-01-02T15:04:05.000000000Z07:00"
 
-// copyLog copies the output of the process `child` from the log of its component. It stops where the output of the
-// process `next` begins; nil means that there is no next process. With o.Follow, it continues until ctx ends, even if
-// the process restarts. A line without a time gets the time of the previous line.
+// copyLog copies the output of the process `child` from its component's log at path to w. It stops where the output of
+// the process `next` begins; nil means that there is no next process. With o.Follow, it continues until ctx ends, even
+// if the process restarts. A line without a time gets the time of the previous line.
 func copyLog(ctx context.Context, path string, child, next *process.Child, o *corev1.PodLogOptions, w io.Writer) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -2,9 +2,9 @@
 // mirror pod for each component on them, as kubelets would.
 //
 // Each node costs the API server 9 requests a minute: 6 renewals of its Lease, and 3 lists of its pods from the watch
-// cache (instead of a watch). It also reports its status every 5 minutes and when its version changes. Whenever a
-// component's process starts, serves, ends or is paused, a report of the pod's status costs one request. A failed
-// request is retried after 10 s; the plane does not wait for these requests.
+// cache (instead of a watch). A node also reports its status every 5 minutes and when its version changes. Whenever a
+// component's process starts, serves, ends or is paused, a report of the pod's status costs one request. The node
+// retries a failed request after 10 s. The plane does not wait for these requests.
 package mirror
 
 import (

@@ -57,14 +57,14 @@ type node struct {
 	name    string
 	index   int
 	admin   kubernetes.Interface
-	config  *rest.Config // with credentials of the node
+	config  *rest.Config // client configuration with the node's credentials
 	kubelet kubernetes.Interface
 	changed chan struct{}
 	started time.Time
 	port    uint16 // port of the node's kubelet API
 
-	registered *corev1.Node          // nil before registration and after a failed request
-	lease      *coordinationv1.Lease // as of its last renewal
+	registered *corev1.Node          // the node's Node object; nil before registration and after a failed request
+	lease      *coordinationv1.Lease // the node's Lease as of the last renewal
 	pods       map[string]*corev1.Pod
 	// renewed, reported and listed are the times of the last renewal of the lease, the last status report and the last
 	// list of pods.

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// The time limits for the observer's start and stop.
+	// startWithin and stopWithin are the time limits for the observer's start and stop.
 	startWithin = 30 * time.Second
 	stopWithin  = 5 * time.Second
 )

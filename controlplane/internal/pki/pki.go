@@ -21,20 +21,20 @@ import (
 
 // The certificate authorities, one for each trust domain.
 const (
-	ClientCA        = "client-ca"         // clients of kube-apiserver; also signs kubelets' certificates
-	ServerCA        = "server-ca"         // serving certificates of the Kubernetes components
-	RequestHeaderCA = "request-header-ca" // clients that may act for another user (aggregation)
-	EtcdCA          = "etcd-ca"           // clients of etcd, and etcd's serving certificate
-	EtcdPeerCA      = "etcd-peer-ca"      // connections between etcd members
+	ClientCA        = "client-ca"         // issues certificates of kube-apiserver's clients, and certificates of kubelets
+	ServerCA        = "server-ca"         // issues serving certificates of the Kubernetes components
+	RequestHeaderCA = "request-header-ca" // issues certificates of clients that may act for another user (aggregation)
+	EtcdCA          = "etcd-ca"           // issues certificates of etcd's clients, and etcd's serving certificate
+	EtcdPeerCA      = "etcd-peer-ca"      // issues certificates for connections between etcd members
 )
 
 // The identities, one per component and purpose.
 const (
-	APIServer           = "kube-apiserver"            // serving
+	APIServer           = "kube-apiserver"            // serving certificate of kube-apiserver
 	APIServerEtcd       = "kube-apiserver-etcd"       // client of etcd
 	APIServerAggregator = "kube-apiserver-aggregator" // client of aggregated API servers
 	Scheduler           = "kube-scheduler"            // client of the API server
-	SchedulerServing    = "kube-scheduler-serving"    // serving metrics
+	SchedulerServing    = "kube-scheduler-serving"    // serving certificate of kube-scheduler, for its metrics
 	Controllers         = "kube-controller-manager"   // client of the API server
 	ControllersServing  = "kube-controller-manager-serving"
 	MetricsServer       = "metrics-server" // client of the API server and kubelets
@@ -43,12 +43,12 @@ const (
 	CloudServing        = "cloud-controller-manager-serving"
 	EtcdServing         = "etcd"
 	EtcdPeer            = "etcd-peer"
-	EtcdClient          = "etcdctl"     // for people
-	EtcdScrape          = "etcd-scrape" // reads metrics; etcd has no narrower permission for that
-	Admin               = "admin"       // system:masters, for people
-	Loadgen             = "loadgen"     // cluster-admin by RBAC, never system:masters
-	Scrape              = "scrape"      // system:monitoring
-	Services            = "services"    // serving, for the programs in package service
+	EtcdClient          = "etcdctl"     // client of etcd, for people who run etcdctl
+	EtcdScrape          = "etcd-scrape" // client of etcd that reads metrics; etcd has no narrower permission for that
+	Admin               = "admin"       // client of the API server for people, in the group system:masters
+	Loadgen             = "loadgen"     // client for loadgen: cluster-admin by RBAC, never system:masters
+	Scrape              = "scrape"      // client that reads metrics, in the group system:monitoring
+	Services            = "services"    // serving certificate of the programs in package service
 	ServicesClient      = "kube-apiserver-services"
 	// KubeletClient is the API server's identity for calls to kubelets. It is also the user name in the certificate.
 	KubeletClient = "kube-apiserver-kubelet-client"

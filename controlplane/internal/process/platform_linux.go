@@ -138,10 +138,11 @@ func Reserve(port int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), fmt.Sprintf("port %d", port)), nil
 }
 
-// descriptorCeiling returns no ceiling, because Linux allows any soft limit up to the hard limit.
+// descriptorCeiling returns the largest number, which means no ceiling: Linux allows any soft limit up to the hard
+// limit.
 func descriptorCeiling() uint64 { return math.MaxUint64 }
 
-// endWithParent asks the kernel to kill the child when the thread that started it ends.
+// endWithParent asks the kernel to kill the child when the thread of this process that started the child ends.
 func endWithParent(attr *syscall.SysProcAttr) {
 	attr.Pdeathsig = syscall.SIGKILL
 }

@@ -32,13 +32,13 @@ const (
 // Therefore one goroutine, which is locked to its thread and runs until Close, starts all children.
 type Spawner struct {
 	requests chan func()
-	pipe     *os.File // the read end, for children
-	alive    *os.File // the write end, which only this process holds
+	pipe     *os.File // read end of the pipe that children watch
+	alive    *os.File // write end of the pipe, which only this process holds
 
 	mu        sync.Mutex
 	closed    bool
 	children  []*Child                 // all running children, and some that have ended
-	rotations map[string]*atomic.Int64 // by log
+	rotations map[string]*atomic.Int64 // number of rotations of each log, by its path
 }
 
 // NewSpawner returns a Spawner. The caller must close it.
@@ -57,7 +57,7 @@ func NewSpawner() (*Spawner, error) {
 	return s, nil
 }
 
-// Spec describes the process to start.
+// Spec describes a process to start.
 type Spec struct {
 	// Name is the process's name in errors. Args[0] is the program's name.
 	Name string

@@ -154,8 +154,8 @@ func (r *Restorer) swapBack(claim *supervisor.Claim, data Members) error {
 	return err
 }
 
-// FinishInterrupted completes or undoes a restore whose supervisor was killed. Call it at the start of a plane, before
-// its etcd members start.
+// FinishInterrupted completes or undoes a restore that was interrupted because its supervisor was killed. Call it at
+// the start of a plane, before its etcd members start.
 func FinishInterrupted(layout topology.Layout, cfg control.Config) error {
 	var data Members
 	for i := range cfg.Count(control.KindEtcd) {
@@ -169,8 +169,8 @@ func FinishInterrupted(layout topology.Layout, cfg control.Config) error {
 
 // The suffixes of the directories that a restore creates next to a member's data.
 const (
-	freshSuffix  = ".restored"       // the restored data, while it is not yet in use
-	beforeSuffix = ".before-restore" // the previous data, kept until the restored data works
+	freshSuffix  = ".restored"       // for the restored data, while the data is not yet in use
+	beforeSuffix = ".before-restore" // for the previous data, which is kept until the restored data works
 )
 
 // marker is the name of a file next to the members' data directories. The file exists from Commit until Clean has

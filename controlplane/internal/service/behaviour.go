@@ -30,8 +30,8 @@ type Behaviour struct {
 	Throttle float64 `json:"throttle,omitempty"`
 }
 
-// over combines the behaviour b of a fault with a service's own behaviour. It adds the delays, and uses the rate limit
-// of b, or the rate limit of own if b has none.
+// over combines the behaviour b of a fault with a service's own behaviour. It adds the delays. The rate limit is the
+// limit of b, or the limit of `own` if b has none.
 func (b Behaviour) over(own Behaviour) Behaviour {
 	b.Delay += own.Delay
 	b.Jitter += own.Jitter
@@ -41,7 +41,7 @@ func (b Behaviour) over(own Behaviour) Behaviour {
 
 // conduct applies a Behaviour, which can change at any time, to the requests of a service.
 type conduct struct {
-	own       Behaviour  // behaviour without a fault
+	own       Behaviour  // behaviour of the service without a fault
 	mu        sync.Mutex // guards the fields below
 	behaviour Behaviour
 	random    *rand.Rand

@@ -37,7 +37,7 @@ type Route struct {
 	CIDR     string `json:"cidr"`
 }
 
-// cloudFlags are the flags that only the service cloud-api has. A quota of zero means unlimited.
+// cloudFlags holds the values of the flags that only the service cloud-api has. A quota of zero means unlimited.
 type cloudFlags struct {
 	state             string
 	balancers, routes int
@@ -115,7 +115,7 @@ func serveCloud(s *server) (func(context.Context) error, error) {
 	}, nil
 }
 
-// operation registers an operation of the cloud, which responds with JSON.
+// operation registers an operation of the cloud's API. The operation responds with the result of `answer` as JSON.
 func (s *server) operation(pattern, name string, answer func(*http.Request) (any, error)) {
 	s.mux.Handle(pattern, identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var out any

@@ -16,7 +16,7 @@ import (
 type stateFile struct {
 	mu   sync.Mutex // guards the fields below, and all kept objects
 	file *os.File
-	read map[string]func(stateLine) error // by kind: a function that applies a line of the file to the objects of the kind
+	read map[string]func(stateLine) error // functions that apply a line of the file, by kind of object
 }
 
 // stateLine records the new value of an object. Without a value it records that the object was deleted.

@@ -6,7 +6,7 @@ import (
 	extender "k8s.io/kube-scheduler/extender/v1"
 )
 
-// The paths of a scheduler's extender, without the slash.
+// The paths of a scheduler's extender, without the leading slash.
 const (
 	FilterVerb     = "filter"
 	PrioritizeVerb = "prioritize"

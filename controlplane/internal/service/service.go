@@ -59,7 +59,7 @@ func programs() map[string]program {
 	}
 }
 
-// flags are the flags of all services. Each service needs only some of them.
+// flags holds the values of the flags of all services. Each service needs only some of them.
 type flags struct {
 	port                int
 	cert, key, clientCA string
@@ -224,7 +224,7 @@ func (s *server) do(ctx context.Context, operation string, answer func() error) 
 	return err
 }
 
-// answers registers an HTTP operation that only clients with a certificate of the plane may call.
+// answers registers an HTTP handler for an operation. Only clients with a certificate of the plane may call it.
 func (s *server) answers(pattern, operation string, answer http.HandlerFunc) {
 	s.mux.Handle(pattern, identified(s.open(operation, answer)))
 }

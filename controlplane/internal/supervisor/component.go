@@ -22,10 +22,11 @@ import (
 type component struct {
 	process topology.Process
 	order   int // index of the component in Plane.Order
-	// Hold change while you stop or start the process. Lock change before Supervisor.mu, which guards the fields below.
+	// change must be locked while a caller stops or starts the process. Lock it before Supervisor.mu, which guards the
+	// fields below.
 	change sync.Mutex
 	*instance
-	last     *instance // the instance before the last restart, or nil
+	last     *instance // the previous instance, from before the last restart, or nil
 	restarts int
 	crashes  int // number of consecutive unexpected exits
 }
@@ -35,11 +36,11 @@ type component struct {
 type instance struct {
 	child    *process.Child
 	flags    []string      // the flags with which the process was started
-	overlay  control.Flags // the flags of the call of Start, which override the component's own flags
+	overlay  control.Flags // the flags that the last call of Start passed; they override the component's own flags
 	agent    *fsync.Agent  // the fsync agent of an etcd member; otherwise nil
-	oomKills uint64        // process.OOMKills when the process was started
+	oomKills uint64        // value of process.OOMKills when the process was started
 	serves   chan struct{} // closed when the process is ready
-	// Supervisor.mu guards the fields below.
+	// ready and the fields below are guarded by Supervisor.mu.
 	ready      bool
 	readyAfter time.Duration
 	// expected reports whether the plane has ended the process or is restarting it. claimed reports whether a fault or a

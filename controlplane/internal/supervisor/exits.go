@@ -64,8 +64,8 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	}
 }
 
-// restart waits for the back-off and restarts a component that has ended unexpectedly. The strings `why` and `quoted`
-// complete the message about the exit.
+// restart waits for the back-off and restarts a component that has ended unexpectedly. `why` and `quoted` are parts of
+// the message about the exit: the reason, and the quoted log.
 func (s *Supervisor) restart(c *component, i *instance, why, quoted string) {
 	exit := i.child.Exit()
 	s.mu.Lock()
@@ -133,9 +133,9 @@ type ComponentError struct{ error }
 
 func (e *ComponentError) Unwrap() error { return e.error }
 
-// FirstExit returns the error of the first component that has ended, in the order of Plane.Order. This exit may have
-// caused the exits of later components. FirstExit returns nil if no component has ended. It ignores a component that
-// was ready and has handed over its lease, because the supervisor restarts that component after Settle.
+// FirstExit returns the error of the first component in Plane.Order that has ended. Its exit may have caused the exits
+// of later components. FirstExit returns nil if no component has ended. It ignores a component that was ready and has
+// handed over its lease, because the supervisor restarts that component after Settle.
 func (s *Supervisor) FirstExit() error {
 	type exited struct {
 		c     *component
@@ -184,10 +184,10 @@ func (s *Supervisor) diedError(i *instance) error {
 }
 
 const (
-	maxQuoted  = 8       // lines
-	maxErrors  = 3       // maximum number of errors among these lines
-	maxLogLine = 1000    // bytes; a line of etcd's log may contain a whole stack
-	quotedTail = 4 << 20 // bytes at the end of a log: after a fatal error, klog writes the stacks of all goroutines
+	maxQuoted  = 8       // maximum number of quoted lines of a log
+	maxErrors  = 3       // maximum number of errors among the quoted lines
+	maxLogLine = 1000    // maximum length of a line in bytes; a line of etcd's log may contain a whole stack
+	quotedTail = 4 << 20 // bytes to read at the end of a log, where klog writes all stacks after a fatal error
 )
 
 var (

@@ -34,7 +34,7 @@ type Plane struct {
 	Closing, Lifetime context.Context
 	Events            *fault.Events
 	Faults            *fault.Manager
-	// Progress writes a line for the user.
+	// Progress writes a message for the user, as one line.
 	Progress func(format string, args ...any)
 	// Ready calls readiness.Check with a client of the plane.
 	Ready func(ctx context.Context, proc topology.Process, begun time.Time) error

@@ -185,7 +185,7 @@ func (m maker) controllerManager(name string) *component {
 	return c
 }
 
-// limit sets the rate limit of the clients of a controller manager.
+// limit sets the rate limit of a controller manager's clients. Zero keeps upstream's default.
 func (c *component) limit(qps float64, burst int) {
 	if qps != 0 {
 		c.setDeviation("kube-api-qps", strconv.FormatFloat(qps, 'f', -1, 64), "20", byUser)

@@ -94,7 +94,7 @@ func (c *component) authorize(cfg control.Config, l Layout) {
 	c.setDeviation("authorization-mode", "Node,RBAC", "AlwaysAllow", "as in every production cluster")
 }
 
-// ABACPolicy returns the content of Layout.ABACPolicy. It allows the load everything.
+// ABACPolicy returns the content of Layout.ABACPolicy, a policy that allows the load everything.
 func ABACPolicy(cfg control.Config) []byte {
 	return fmt.Appendf(nil, `{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": %q, "apiGroup": "*", "namespace": "*", "resource": "*", "nonResourcePath": "*"}}
 `, cfg.LoadUserName())

@@ -9,8 +9,8 @@ import (
 const tracingReason = "tracing: spans of sampled requests are sent to a receiver, which costs CPU for each sampled request"
 
 // trace sets the environment variables of a component's OpenTelemetry SDK. The SDK sends the component's name and the
-// receiver's token with each batch of spans. It sends a batch each second instead of every 5 s, and drops spans if over
-// 8,192 wait. trace returns false if tracing is off.
+// receiver's token with each batch of spans. It sends a batch each second instead of every 5 s, and drops new spans
+// while 8,192 spans wait. trace returns false if tracing is off.
 func (c *component) trace(t control.SpanExport) bool {
 	if t.Endpoint == "" {
 		return false

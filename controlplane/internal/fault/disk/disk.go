@@ -54,8 +54,8 @@ type Options struct {
 	// Size is the number of bytes that a writer writes before each fsync. After the fsync the writer truncates the file
 	// and starts again. Zero means DefaultSize.
 	Size int64
-	// Run calls Ready once, when each writer has written for the first time and is about to fsync. By then, the load on
-	// the disk has begun. Run does not wait for the first fsync, because its duration depends on the disk.
+	// Ready is called once by Run, when each writer has written for the first time and is about to fsync. By then, the
+	// load on the disk has begun. Run does not wait for the first fsync, because its duration depends on the disk.
 	Ready func()
 }
 

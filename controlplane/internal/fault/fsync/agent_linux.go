@@ -18,7 +18,7 @@ import (
 // question and reply are the JSON messages between supervisor and agent. Each message is one packet of the socket.
 type question struct {
 	Seq int64 `json:"seq"`
-	// Set sets a delay, and Clear removes it. A question without either requests only the counters.
+	// Set contains a delay to apply, and Clear removes the delay. A question without either requests only the counters.
 	Set   *Delay `json:"set,omitempty"`
 	Clear bool   `json:"clear,omitempty"`
 }

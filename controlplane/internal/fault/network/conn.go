@@ -17,7 +17,7 @@ const dialPatience = 10 * time.Second
 var errCutOff = errors.New("the link is closed")
 
 type conn struct {
-	number           int64        // number of this connection among all connections of its link, from 1
+	number           int64        // number of this connection among all connections of its link, starting at 1
 	client, upstream *net.TCPConn // upstream is nil until it is dialled
 	out, back        *direction   // nil until upstream is dialled
 }
@@ -199,7 +199,7 @@ type early struct {
 
 	finished chan struct{}
 	ended    chan struct{} // closed when the client has closed or half-closed its connection
-	gone     chan struct{} // closed when the client has certainly closed its connection
+	gone     chan struct{} // closed when a read fails, because the client has closed its connection completely
 	said     []byte        // bytes read from the client; complete when finished is closed
 }
 

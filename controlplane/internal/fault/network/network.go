@@ -71,7 +71,7 @@ func newLink(from, to, upstream string) *Link {
 	return l
 }
 
-// From returns the component that dials. To returns the component to which the link leads.
+// From returns the component that opens the connections. To returns the component to which the connections lead.
 func (l *Link) From() string { return l.from }
 func (l *Link) To() string   { return l.to }
 
@@ -118,7 +118,7 @@ func (l *Link) change(edit func(*Condition)) {
 	}
 }
 
-// turnPatience is the maximum time that change waits until all connections apply the condition.
+// turnPatience is the maximum time that change waits until all connections apply the new condition.
 const turnPatience = 50 * time.Millisecond
 
 // state returns the condition of the link, and a channel that is closed when the condition changes.

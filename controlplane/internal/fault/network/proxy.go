@@ -28,7 +28,7 @@ type Target struct {
 // component must address its peers by other names.
 type Proxy struct {
 	from  string
-	links map[string]*Link // by Target.Host
+	links map[string]*Link // links of the proxy, by Target.Host
 	order []*Link
 	port  *port
 

@@ -110,7 +110,8 @@ func (w *Webhook) fails(ctx context.Context) bool {
 	}
 }
 
-// probe responds to the reviews with which Start and Clear detect whether the registration is active.
+// probe responds to the reviews of probes, the requests with which Start and Clear detect whether the registration is
+// active.
 func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	review, ok := decode(out, r)
 	if !ok {

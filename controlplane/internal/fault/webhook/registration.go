@@ -16,14 +16,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// probeLabel is the label of the ConfigMap that a probe creates as a dry run. Its value is the registration's name.
+// probeLabel is the label of the ConfigMap that a probe creates as a dry run. The label's value is the registration's
+// name.
 const probeLabel = "stormglass.dev/webhook-probe"
 
 // probeEvery is the interval at which Start and Clear probe the API server.
 const probeEvery = 10 * time.Millisecond
 
-// hooks returns the webhooks that are slow or fail, and a webhook that is never slow and matches only probes. The API
-// server applies all of them at the same time, so when it calls the webhook for probes, all are active.
+// hooks returns the webhooks that are slow or fail, and one more webhook, which is never slow and matches only probes.
+// The API server applies all of them at the same time. When it calls the webhook for probes, all webhooks are active.
 func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
 	f := w.fault
 	resource, group, _ := strings.Cut(f.Resource, ".")
@@ -103,9 +104,9 @@ func (w *Webhook) register(ctx context.Context, bundle []byte) (err error) {
 	return nil
 }
 
-// refused reports whether an error of register means that no registration exists or will appear. This is the case if
-// the client never reached the API server, or the API server refused the registration. A status of 5xx is not a
-// refusal, because etcd may have received the write.
+// refused reports whether an error of register means that no registration exists or will appear: the client never
+// reached the API server, or the API server refused the registration. A status of 5xx is not a refusal, because etcd
+// may have received the write.
 func refused(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true

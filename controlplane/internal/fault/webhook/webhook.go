@@ -63,10 +63,10 @@ var ErrUncertain = errors.New("the registration may still succeed")
 
 // Start serves the webhook that f describes, registers it, and returns when the API server calls it. name is the unique
 // name of the registration (the Validating- or MutatingWebhookConfiguration), a DNS label such as "stormglass-fault-7".
-// f must be valid (Fault.Problems). The user of config must be allowed to create and delete Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the namespace
-// "default" (as a dry run; nothing is stored). If ctx ends first, or the API server does not confirm the registration
-// within half a minute, Start undoes everything. If Start cannot know whether the registration is removed, its error
-// wraps ErrUncertain.
+// f must be valid (Fault.Problems). The user of config must be allowed to create and delete these configurations, and
+// to create ConfigMaps in the namespace "default" (as a dry run; nothing is stored). If ctx ends first, or the API
+// server does not confirm the registration within half a minute, Start undoes everything. If Start cannot know whether
+// the registration is removed, its error wraps ErrUncertain.
 func Start(ctx context.Context, config *rest.Config, name string, f control.Fault) (*Webhook, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the probes come faster than the client's own limit
@@ -131,8 +131,8 @@ const (
 	startAgain  = 250 * time.Millisecond
 )
 
-// giveUp removes the registration, even if the context has ended. `answered` says that the registration existed: if
-// giveUp does not find it now, it will not appear later.
+// giveUp removes the registration, even if the context has ended. `answered` reports whether the registration is known
+// to have existed. If so, and giveUp does not find it now, it will not appear later.
 func (w *Webhook) giveUp(ctx context.Context, answered bool) error {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
 	defer cancel()
