@@ -93,7 +93,7 @@ func load(parse func(text []byte) (*rulefmt.RuleGroups, error)) ([]Group, error)
 	return all, nil
 }
 
-// Alert is an alerting rule, with the fault that must fire it (Proof).
+// Alert is an alerting rule, with the fault or load that must make it fire (Proof).
 type Alert struct {
 	rulefmt.Rule
 	Proof
@@ -137,10 +137,10 @@ func Rules() ([]Alert, error) {
 	return all, nil
 }
 
-// FiresWithin returns the maximum time from the start of a fault of the documented size until the alert fires, if no
-// scrape and no evaluation is late. It is the sum of the scrape interval, the time until the rule exceeds its threshold
-// (Window), the evaluation interval, and the rule's `for`. A rule that takes much longer is broken. A rule may fire
-// earlier by chance.
+// FiresWithin returns the maximum time from the start of a fault until the alert fires, if no scrape and no evaluation
+// is late. The fault must have the size that Proof.How describes. The time is the sum of the scrape interval, the time
+// until the rule exceeds its threshold (Window), the evaluation interval, and the rule's `for`. A rule that takes much
+// longer is broken. A rule may fire earlier by chance.
 //
 // scrape is the scrape interval. evaluation is the evaluation interval; zero means the interval of the group.
 func (a Alert) FiresWithin(scrape, evaluation time.Duration) time.Duration {

@@ -27,10 +27,10 @@ type Proof struct {
 	// Run is the name of the run that proves that the alert fires. `loadgen alerts prove` starts this run.
 	Run   string
 	Cause `yaml:",inline"`
-	// Window is the time from the beginning of a fault of that size until the rule exceeds its threshold, without scrape and
-	// evaluation intervals. If the fault affects every observation and their rate stays the same, Window is the threshold
-	// times the range of the rule. If a component measures at a fixed period, Window is that period. Zero means that the
-	// first sample exceeds the threshold.
+	// Window is the time from the beginning of a fault until the rule exceeds its threshold, without scrape and
+	// evaluation intervals. The fault has the size in How. If the fault affects every observation and their rate stays
+	// the same, Window is the threshold times the range of the rule. If a component measures at a fixed period, Window
+	// is that period. Zero means that the first sample exceeds the threshold.
 	Window time.Duration
 	// Smallest is the calculated size of the smallest fault that makes the alert fire.
 	Smallest string
@@ -39,10 +39,10 @@ type Proof struct {
 	Upstream string
 }
 
-// Cause defines the time in a run at which the cause of an alert begins.
+// Cause says when the cause of an alert begins in a run.
 type Cause struct {
-	// Phase is the phase in which the cause begins. The cause begins with the first fault of the phase, or with the phase itself
-	// if no fault begins in the phase.
+	// Phase is the phase of the run in which the cause begins. The cause is the first fault of the phase or, if no
+	// fault begins in the phase, the phase itself.
 	Phase string
 	// Last reports whether the cause begins with the last fault of the phase instead of the first. Alerts on the number
 	// of faults need it.
@@ -64,8 +64,8 @@ type Run struct {
 	// Scenario is the name of the scenario to run. Empty means Name. `loadgen alerts prove` runs a scenario once, for
 	// all Runs with this scenario.
 	Scenario string
-	// Expect lists the alerts that must fire. In the table it lists only alerts whose Proof names another run; the function Runs
-	// adds the alerts whose Proof names this run.
+	// Expect lists the alerts that must fire. In the table, it contains only alerts whose Proof names another run. The
+	// function Runs adds the alerts whose Proof names this run.
 	Expect []Expected
 	// Allow lists the alerts that may fire because they follow from the fault. They need not fire.
 	Allow []struct {
@@ -78,8 +78,8 @@ type Run struct {
 	Stall Stall
 }
 
-// Hide hides series of the recorded data from the rules during a part of a phase. The part begins when the time After of
-// the phase has passed, and lasts for the time For.
+// Hide hides series of the recorded data from the rules during a part of a phase. The part begins at the time After
+// from the start of the phase, and lasts for the time For.
 type Hide struct {
 	// Job is the job whose series to hide. Family is the metric family to hide. One of the two is set.
 	Job, Family string
@@ -109,7 +109,7 @@ func Runs() []Run {
 	return t.Runs
 }
 
-// readTable reads the embedded table. It panics if the table is invalid.
+// readTable reads the embedded table of proofs and runs. It panics if the table is invalid.
 func readTable() (t struct {
 	Alerts []Proof
 	Runs   []Run

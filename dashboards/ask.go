@@ -29,7 +29,7 @@ type Window struct {
 // data has no series of recording rules, so an Asker replaces these series with the expressions of the rules.
 type Asker struct {
 	parser  parser.Parser
-	records map[string][]record // by the name of a record: its rules
+	records map[string][]record // recording rules, by the name of the series that they record
 }
 
 type record struct {
@@ -65,8 +65,8 @@ func Expand(expr string, w Window) string {
 // Ask rewrites a panel's query for recorded data that has no series of recording rules.
 //
 // The rewritten query evaluates the expression of a rule at each step. Prometheus would instead read the value that the
-// rule wrote some seconds before. Ask fails if expr is not valid PromQL, or if it uses a record in a way that Ask
-// cannot rewrite.
+// rule wrote some seconds before. Ask fails if expr is not valid PromQL, or if it uses the series of a recording rule
+// in a way that Ask cannot rewrite.
 func (a *Asker) Ask(expr string, w Window) (string, error) {
 	return a.inline(Expand(expr, w), nil)
 }
@@ -77,7 +77,8 @@ type edit struct {
 	with     string
 }
 
-// inline replaces the records in expr with their expressions. inside lists the records whose expressions contain expr.
+// inline replaces the series of recording rules in expr with the expressions of the rules. inside lists the series
+// whose expressions contain expr. It detects rules that refer to themselves.
 func (a *Asker) inline(expr string, inside []string) (string, error) {
 	parsed, err := a.parser.ParseExpr(expr)
 	if err != nil {
@@ -122,7 +123,8 @@ func (a *Asker) inline(expr string, inside []string) (string, error) {
 	return expr, nil
 }
 
-// union returns the expressions of all rules that s selects, joined by "or" in parentheses.
+// union returns the expressions of all recording rules that the selector s matches, joined by "or" in parentheses.
+// inside is as in inline.
 func (a *Asker) union(s *parser.VectorSelector, inside []string) (string, error) {
 	var parts []string
 	for _, r := range a.records[s.Name] {
@@ -148,9 +150,9 @@ func (a *Asker) union(s *parser.VectorSelector, inside []string) (string, error)
 	return "(" + strings.Join(parts, " or ") + ")", nil
 }
 
-// selected reports whether a selector of a record matches the rule that sets the labels own. It fails if the selector
-// has a restrictive matcher for a label that the rule does not set: only the rule's expression could apply this
-// matcher.
+// selected reports whether the selector s of a recorded series matches a recording rule. own contains the labels that
+// the rule sets. selected fails if s restricts a label that the rule does not set, because only the rule's expression
+// could apply this matcher.
 func selected(s *parser.VectorSelector, own map[string]string) (bool, error) {
 	for _, m := range s.LabelMatchers {
 		value, has := own[m.Name]

@@ -51,8 +51,8 @@ type Panel struct {
 	Tells, Do string
 	// Unit is Grafana's identifier of the unit, such as "s", "reqps" or "percentunit".
 	Unit string
-	// X and W are the position and the width, in 24ths of the dashboard's width. Y and H are the position and the height, in
-	// rows of Grafana's grid. W and H are 8 by default. Load calculates X and Y.
+	// X and W are the position and the width of the panel, in 24ths of the dashboard's width. Y and H are the position
+	// and the height, in rows of Grafana's grid. W and H are 8 by default. Load calculates X and Y.
 	X, Y    uint32 `yaml:"-"`
 	W, H    uint32
 	Queries []Query
@@ -60,8 +60,8 @@ type Panel struct {
 	// no such threshold. With Falls, low values are bad: the panel is red below Warn and green above it.
 	Warn, Bad float64
 	Falls     bool
-	Log       bool    // logarithmic axis
-	Stacked   bool    // stacked areas
+	Log       bool    // whether the axis is logarithmic
+	Stacked   bool    // whether the areas are stacked
 	Max       float64 // maximum of the axis; zero means the highest value
 	Min       float64 // minimum of a logarithmic axis; zero means the lowest value
 	// Calc is the function that reduces a series of a stat to one number: "max" or "min". Empty means the last value.

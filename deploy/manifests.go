@@ -88,8 +88,8 @@ func rules(command string, all []source) (map[string][]byte, error) {
 }
 
 type source struct {
-	// file is the path of the source in the repository. name is the part of object names that comes from the source: the file's
-	// name without its extension, as a DNS label.
+	// file is the path of the source in the repository. name is the part of object names that comes from the source:
+	// the file's name without its extension, as a DNS label.
 	file, name, text string
 }
 
@@ -117,7 +117,7 @@ func newSource(file, text string) source {
 	return source{file: file, name: strings.ReplaceAll(name, "_", "-"), text: text}
 }
 
-// named returns the files of a directory as sources, sorted by name.
+// named returns the files of a directory as sources, sorted by name. files maps file names to their text.
 func named(folder string, files map[string]string) (all []source) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		all = append(all, newSource(path.Join(folder, name), files[name]))

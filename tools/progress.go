@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-const few = 20 // packages
+const few = 20 // minimum number of packages for which Progress shows the progress
 
 func main() {
 	clear, end, every := "", "\n", time.Minute

@@ -11,8 +11,8 @@ import (
 
 type object = map[string]any
 
-// dashboards renders the dashboards for Grafana. It removes panels and annotations that use only left-out jobs, dashboards
-// without a remaining panel, and links to removed dashboards.
+// dashboards renders the dashboards for Grafana. It removes panels and annotations that query only left-out jobs,
+// dashboards without a remaining panel, and links to removed dashboards.
 func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	out := rendered{files: map[string]string{}}
 	boards := map[string]object{}
@@ -125,8 +125,8 @@ func (r *renderer) targets(panel object) (alive bool, err error) {
 	return alive, err
 }
 
-// query renders the PromQL expression in a field. alive reports whether a part of the expression remains after left-out jobs are
-// removed.
+// query renders the PromQL expression in a field of an object. alive is false if no part of the expression remains
+// after left-out jobs are removed.
 func (r *renderer) query(of object, field string) (alive bool, err error) {
 	text, _ := of[field].(string)
 	parsed, err := r.parser.ParseExpr(masked(text))

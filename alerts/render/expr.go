@@ -56,8 +56,8 @@ func (r *renderer) jobs(op, value string) string {
 	return strings.Join(names, "|")
 }
 
-// leftOut reports whether a selector cannot match any series, because all its jobs are left out, or because the bundle
-// has no rule of the record that it selects.
+// leftOut reports whether a selector cannot match any series in the installation. Either the installation scrapes none
+// of the selector's jobs, or the bundle has no recording rule for the selected series.
 func (r *renderer) leftOut(s *parser.VectorSelector) bool {
 	if r.gone[s.Name] {
 		return true
@@ -70,7 +70,8 @@ func (r *renderer) leftOut(s *parser.VectorSelector) bool {
 	return false
 }
 
-// prune removes the parts of an expression that select only left-out jobs. alive is false if no part remains.
+// prune removes the parts of an expression that cannot match any series (see leftOut). alive is false if no part
+// remains.
 func (r *renderer) prune(e parser.Expr) (left parser.Expr, alive bool) {
 	switch e := e.(type) {
 	case *parser.VectorSelector:
@@ -136,7 +137,7 @@ func selects(e parser.Expr) bool {
 	return found
 }
 
-// expr renders the expression of a rule. alive is false if the expression reads only left-out jobs.
+// expr renders the expression of a rule. alive is false if the expression cannot match any series (see leftOut).
 func (r *renderer) expr(text string) (out string, alive bool, err error) {
 	parsed, err := r.parser.ParseExpr(text)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 // DefaultPreset is the preset with the most common job names.
 const DefaultPreset = "kube-prometheus-stack"
 
-// presets returns the job names of each installation, by the job names of Stormglass. An empty name means that the installation
-// does not scrape the job.
+// presets returns the presets by name. A preset maps the job names of Stormglass to the job names of an installation.
+// An empty job name means that the installation does not scrape the job.
 func presets() map[string]map[string]string {
 	return map[string]map[string]string{
 		// The names come from the jobLabel of the chart's ServiceMonitors (templates/exporters). The chart has no ServiceMonitor

@@ -41,7 +41,7 @@ type Options struct {
 	Namespace, Release string
 }
 
-// Bundle holds the rendered files.
+// Bundle holds the rendered rules and dashboards as files.
 type Bundle struct {
 	// Files holds the files by path: rules in rules/*.yaml and dashboards in dashboards/*.json. It also holds both as
 	// Kubernetes objects in kubernetes/ and as a monitoring mixin in mixin/.
@@ -59,7 +59,7 @@ func Jobs() []string {
 type renderer struct {
 	Options
 	parser parser.Parser
-	// gone is the set of records without a rule in the bundle.
+	// gone is the set of recorded series for which the bundle has no recording rule.
 	gone map[string]bool
 }
 
@@ -190,7 +190,7 @@ func (r *renderer) checkSelector() error {
 	return nil
 }
 
-// job returns the installation's name for a job of Stormglass, or "" if the job is left out.
+// job returns the installation's name for a job of Stormglass, or "" if the installation does not scrape the job.
 func (r *renderer) job(ours string) string {
 	theirs, named := r.Jobs[ours]
 	if !named {

@@ -30,8 +30,8 @@ func ruleFiles(files fs.FS) (map[string]*yaml.Node, error) {
 	return docs, err
 }
 
-// settle fills r.gone with the records that have no rule in the bundle. A rule may read a record that a later file
-// defines, so settle repeats the search until it finds no more records.
+// settle fills r.gone with the recorded series for which no rule remains in the bundle. A rule may read a series that a
+// later file defines, so settle repeats the search until it finds no more series.
 func (r *renderer) settle(docs map[string]*yaml.Node) error {
 	for before := -1; before != len(r.gone); {
 		before = len(r.gone)
@@ -74,7 +74,7 @@ func (r *renderer) rules(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// findGone adds to r.gone the records of a file that have no remaining rule. A record may have several rules.
+// findGone adds to r.gone the recorded series of a file for which no rule remains. Several rules may record one series.
 func (r *renderer) findGone(doc *yaml.Node) error {
 	alive := map[string]bool{}
 	for _, g := range at(doc.Content[0], "groups").Content {

@@ -65,7 +65,8 @@ func blank(data []byte) bool {
 	return node.IsZero() || len(node.Content) == 1 && node.Content[0].Tag == "!!null"
 }
 
-// check validates each component's section of the config, and prints the config's warnings.
+// check validates each component's section of the config by running the component's own check, and prints the config's
+// warnings.
 func (s settings) check(ctx context.Context, executable string, progress io.Writer) (controlplane.Defaults, error) {
 	defaults, problems, err := controlplane.Check(ctx, executable, s.config)
 	if ctx.Err() != nil {

@@ -32,7 +32,7 @@ func etcdCommand() *cobra.Command {
 // more than 8 GiB.
 const (
 	snapshotWithin = 10 * time.Minute
-	snapshotMax    = 64 << 30 // bytes
+	snapshotMax    = 64 << 30 // maximum size of a snapshot in bytes
 )
 
 func snapshotCommand() *cobra.Command {

@@ -120,7 +120,7 @@ func movable(ctx context.Context, client *control.Client, f control.Fault) error
 	return nil
 }
 
-// noArguments refuses arguments, and says how to name a component.
+// noArguments returns an error if args is not empty. The error says how to name a component.
 func (v faultVerb) noArguments(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -131,7 +131,8 @@ func (v faultVerb) noArguments(_ *cobra.Command, args []string) error {
 	return fmt.Errorf("fault %s does not take the argument %q", v.Command(), args[0])
 }
 
-// refusal rewords a supervisor's refusal so that it names flags of the command instead of fields.
+// refusal rewords an error with which the supervisor refuses a fault, so that it names the command's flags instead of
+// fields.
 func (v faultVerb) refusal(err error) error {
 	var invalid *control.InvalidFault
 	if !errors.As(err, &invalid) {

@@ -19,7 +19,7 @@ import (
 
 type tool struct {
 	name, flags, short, long, example string
-	local                             []string // verbs that do not call a server
+	local                             []string // subcommands that do not call a server
 	// environment returns the environment variables with which the tool reaches a plane, for the given arguments. The
 	// field is nil if the tool needs no plane.
 	environment func(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error)
@@ -55,7 +55,7 @@ func kubectlEnv(_ context.Context, dir string, _ words, _ io.Writer) ([]string, 
 }
 
 // asksNoServer reports whether the tool needs no plane for these arguments: they request help or the version, or name a
-// verb that calls no server.
+// subcommand that calls no server.
 func (t tool) asksNoServer(args []string) bool {
 	if len(args) == 0 || args[0] == "help" || slices.Contains(t.local, args[0]) {
 		return true
@@ -123,7 +123,7 @@ func running(dir string) (control.Cluster, error) {
 
 type words struct {
 	dir, member string
-	rest        []string // the tool's arguments
+	rest        []string // arguments for the tool, without Stormglass's own flags
 }
 
 // readWords separates Stormglass's own flags from a tool's arguments. --dir must come first. If `members` is true,
@@ -164,8 +164,8 @@ func readWords(args []string, members bool) (words, error) {
 
 const statusWithin = 10 * time.Second
 
-// etcdctlEnv returns the environment variables that point etcdctl at all members, or at one member if --member is set
-// or the verb accepts only one endpoint.
+// etcdctlEnv returns the environment variables that make etcdctl connect to all members. If --member is set, or the
+// subcommand accepts only one endpoint, etcdctl connects to one member.
 func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error) {
 	c, err := running(dir)
 	if err != nil {

@@ -282,5 +282,5 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	return exitcode.EnvironmentError(errAlreadyTold)
 }
 
-// errAlreadyTold is the error of a failed start whose reason was already printed. It only carries the exit code.
+// errAlreadyTold is the error of a failed start whose reason was already printed. It only determines the exit code.
 var errAlreadyTold = errors.New("the control plane did not start")

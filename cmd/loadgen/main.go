@@ -1,5 +1,5 @@
-// Command loadgen runs load and faults against a Kubernetes control plane, either a bundled one or yours, and judges the
-// result. `loadgen --help` is the manual.
+// Command loadgen runs load and faults against a Kubernetes control plane, and judges the result. The control plane can
+// be bundled or the user's own. `loadgen --help` is the manual.
 package main
 
 import (

@@ -133,7 +133,7 @@ type Service struct {
 	Image       string            `json:"image"`
 	NetworkMode string            `json:"network_mode"`
 	User        string            `json:"user"`
-	Entrypoint  []string          `json:"entrypoint"` // null means the entrypoint of the image
+	Entrypoint  []string          `json:"entrypoint"` // the entrypoint; null means the entrypoint of the image
 	Command     []string          `json:"command"`
 	Environment map[string]string `json:"environment"`
 	Volumes     []Volume          `json:"volumes"`

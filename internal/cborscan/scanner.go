@@ -30,7 +30,7 @@ type Scanner struct {
 	over   bool    // whether the only item of the input has ended; always false if Stream is true
 	head   [9]byte // the bytes of the current item's head that were read so far
 	have   int     // number of bytes in head
-	tagged bool    // whether a tag was read whose item must follow
+	tagged bool    // whether the scanner has read a tag but not the item that must follow
 	skip   uint64  // number of unread bytes of a string to skip
 	need   uint64  // number of unread bytes of a string to return
 	key    bool    // whether the string to return is a key
@@ -176,7 +176,7 @@ const (
 
 const indefinite = 31
 
-// item handles an item with a complete head.
+// item handles an item whose head was read completely.
 func (s *Scanner) item(major, info byte, argument uint64) (jsonscan.Token, error) {
 	if info > 27 && info < indefinite {
 		return jsonscan.None, fmt.Errorf("invalid first byte %#x of a CBOR item", major<<5|info)
@@ -268,7 +268,7 @@ func (s *Scanner) begin(isKey bool, wanted want, length uint64) (jsonscan.Token,
 	return jsonscan.None, nil
 }
 
-// given completes the string to return, and returns its kind of token.
+// given ends the string to return, and returns its token: Key or String.
 func (s *Scanner) given() jsonscan.Token {
 	s.ended()
 	if s.key {

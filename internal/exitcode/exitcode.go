@@ -17,7 +17,7 @@ const (
 	NoData = 3
 	// Environment means that the machine, the control plane or the cluster failed.
 	Environment = 4
-	// Partial means that an import omitted a whole job, phase, measurement or Stage.
+	// Partial means that an import omitted a whole job, phase, measurement or Stage (a resource of KWOK).
 	Partial = 5
 	// Crash means that the program has a bug. It is EX_SOFTWARE of sysexits.h.
 	Crash = 70

@@ -15,8 +15,8 @@ const (
 	maxQueried = 64 << 20
 )
 
-// Answers returns a RoundTripper that limits a response body to 256 MiB: reading more fails. The bodies of watches and
-// of followed logs are streams, and have no limit.
+// Answers returns a RoundTripper that limits a response body to 256 MiB. Reading beyond this limit fails. The bodies of
+// watches and of followed logs are streams, and have no limit.
 func Answers(next http.RoundTripper) http.RoundTripper { return bounding{next, maxAnswer} }
 
 // Queries is like Answers, but limits a response body to 64 MiB. Use it for queries to a Prometheus server.

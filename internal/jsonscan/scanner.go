@@ -11,7 +11,7 @@ import (
 // Token is the kind of token that Next returns.
 type Token uint8
 
-// The tokens. Next returns no tokens for values that the caller has not requested.
+// The kinds of token. Next returns no tokens for values that the caller has not requested.
 const (
 	None   Token = iota // no further token in this chunk
 	Key                 // a key of an entered object; Text is the key, with invalid UTF-8 unchanged
@@ -56,7 +56,8 @@ type Scanner struct {
 	further []uint64 // the same bits for the outer skipped containers, 64 in each element
 	hex     uint8    // number of unread digits of a \u escape
 	literal string   // the unread part of true, false or null
-	// State of the current string or number:
+	// inKey reports whether the current string is a key. The fields from inKey to partial are the state of the current
+	// string or number.
 	inKey   bool
 	keep    bool   // whether the caller has requested the string or number
 	escapes bool   // whether the string contains an escape
@@ -80,7 +81,7 @@ const (
 	inEscape
 	inHex
 	inLiteral
-	// States within a number, by the last character read.
+	// The states from afterMinus to inExponent are states within a number, named by the last character read.
 	afterMinus
 	afterZero
 	inInteger

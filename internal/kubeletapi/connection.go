@@ -13,7 +13,7 @@ type connections struct {
 	open map[*connection]bool
 }
 
-// reset resets the connections of each node n for which of(n) is true, as if the node's machine had failed.
+// reset resets the connections to each node n for which of(n) is true, as if the node's machine had failed.
 func (all *connections) reset(of func(Node) bool) {
 	all.mu.Lock()
 	var some []*connection

@@ -37,7 +37,7 @@ func serveLog(w http.ResponseWriter, r *http.Request, n Node) {
 	}
 }
 
-// refusal is the response to an invalid query.
+// refusal is the error response to an invalid query.
 type refusal struct {
 	code int
 	text string

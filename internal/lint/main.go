@@ -22,7 +22,7 @@ import (
 	"honnef.co/go/tools/unused"
 )
 
-// off lists the checks that do not run. By default, staticcheck does not run them either.
+// off lists the staticcheck checks that do not run. By default, staticcheck does not run them either.
 var off = []string{
 	"SA9003", // empty branches
 	"ST1003", // names: Kubernetes and Prometheus have other conventions

@@ -9,8 +9,8 @@ func Starved(r result.Result) bool {
 }
 
 // Unjudged reports whether a gate has no data only because the machine was too busy to measure. In a starved run, this
-// is true for every gate without data. In other runs, the result must contain the gate's value as Withheld, and this
-// value must be in seconds or meet the gate's bound.
+// is true for every gate without data. In other runs, the result must contain the gate's value as Withheld, and not as
+// a lower bound. The value must also be in seconds or meet the gate's bound.
 func Unjudged(r result.Result, g result.Gate) bool {
 	if g.Verdict != result.NoData {
 		return false

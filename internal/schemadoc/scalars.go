@@ -5,7 +5,8 @@ import "strconv"
 const (
 	// DurationUnit is a pattern that matches a unit of time.
 	DurationUnit = `(ns|us|µs|μs|ms|s|m|h)`
-	// DurationForm is a pattern that matches a duration as scenario.Duration reads it, but with its units in any order.
+	// DurationForm is a pattern that matches a duration. It accepts the durations that scenario.Duration accepts, and
+	// also units in any order.
 	DurationForm = `([0-9]*\.?[0-9]+` + DurationUnit + `([0-9]+(\.[0-9]+)?` + DurationUnit + `)*|0)`
 )
 

@@ -43,7 +43,7 @@ type Page struct {
 	structs  map[string]*ast.StructType
 	comments map[string]string
 	written  []string
-	fields   map[string][]field // by key
+	fields   map[string][]field // descriptions of the fields written so far, by field name
 	out      bytes.Buffer
 	errs     []error
 }
@@ -148,11 +148,11 @@ func (p *Page) table(name string) {
 
 // rows collects the lines of the list for one type.
 type rows struct {
-	// plain holds the pending fields without a comment. `again` holds fields that the list of an earlier type already
-	// describes, by that type.
+	// plain holds the fields without a comment that are not yet written. `again` holds fields that the list of an
+	// earlier type already describes, by that type.
 	plain []string
 	again map[string][]string
-	next  []string // structs that occur as types of the fields
+	next  []string // structs that are the types of the fields
 }
 
 func (r *rows) endLine(out *bytes.Buffer) {

@@ -139,7 +139,8 @@ func (w writer) config(t control.ScrapeTarget, u *url.URL) *scrapeConfig {
 	return c
 }
 
-// path returns the path of file: relative to the folder if the file is below base, otherwise absolute.
+// path returns the path of a file as the configuration contains it: relative to the folder if the file is below base,
+// otherwise absolute.
 func (w writer) path(file string) string {
 	if file == "" {
 		return ""
@@ -252,7 +253,7 @@ type scrapeConfig struct {
 	ProxyURL      string          `yaml:"proxy_url,omitempty"`
 	Discovery     []fileDiscovery `yaml:"file_sd_configs"`
 
-	job   string // job label of the targets; configurations with other credentials may have the same label
+	job   string // label job of the targets; configurations with different credentials may have the same label
 	found []targetGroup
 }
 

@@ -25,7 +25,7 @@ type Document struct {
 	// Deprecated lists the fields that Decode found under a former name.
 	Deprecated []*Error
 	root       *yaml.Node
-	begin      int // line
+	begin      int // number of the document's first line in the file
 	// overrides maps the nodes that Set and Overlay have added to the origin of the override. Errors in these nodes
 	// name the origin.
 	overrides map[*yaml.Node]origin
@@ -221,8 +221,8 @@ func follow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// position returns the index in node.Content of the value to which one step of a path leads, or -1 if there is no such
-// value.
+// position returns the index in node.Content of the value that a step of a path selects, or -1 if there is no such
+// value. A step is a key, the name of a list item, or an index.
 func position(node *yaml.Node, step string) int {
 	switch node.Kind {
 	case yaml.MappingNode:

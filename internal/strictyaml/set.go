@@ -33,7 +33,7 @@ func (d *Document) place(e *Error, n *yaml.Node) {
 }
 
 // BlameOverrides adds the overrides (--set) to the messages of those errors in err that the overrides cause. `without`
-// is the error that the document has without the overrides: the errors in it have another cause.
+// is the error of the document without the overrides. An error that is also in `without` has another cause.
 func BlameOverrides(err, without error, overrides []string) error {
 	had := map[string]bool{}
 	for _, e := range Errors(without) {

@@ -15,7 +15,8 @@ import (
 const (
 	frameSize     = 16384
 	defaultWindow = 65535
-	// Flow-control windows for request bodies. They are so large that the stub never slows a client down.
+	// bodyWindow and connWindow are the flow-control windows for request bodies, in bytes. They are so large that the
+	// stub never slows a client down.
 	bodyWindow = 1 << 24
 	connWindow = 1 << 30
 )
@@ -29,7 +30,7 @@ type conn struct {
 	reader  *http2.Framer
 	decoder *hpack.Decoder
 
-	// Only the method `read` uses these fields:
+	// opening, ending and unread are used only by the method `read`.
 	opening *stream // stream whose header block is incomplete
 	ending  bool    // whether the header block of `opening` has END_STREAM
 	unread  int     // bytes of request bodies for which `read` has not yet enlarged the flow-control window
@@ -37,9 +38,9 @@ type conn struct {
 	wake chan struct{}
 
 	mu       sync.Mutex
-	out      *bytes.Buffer  // pending data
-	frames   *http2.Framer  // writes into out
-	fields   *hpack.Encoder // writes into block
+	out      *bytes.Buffer  // pending data to write
+	frames   *http2.Framer  // encoder of frames; writes into out
+	fields   *hpack.Encoder // encoder of header fields; writes into block
 	block    bytes.Buffer
 	flooding uint32 // ID of the stream whose headers never end, or 0
 	closed   bool

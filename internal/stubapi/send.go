@@ -36,8 +36,8 @@ func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
 	return c.block.Bytes()
 }
 
-// head sends the headers of a response: content-length if length is not negative, and Retry-After if retryAfter is not
-// zero. retryAfter is a number of seconds, not a duration.
+// head sends the headers of a response. It sends content-length if length is not negative, and Retry-After if
+// retryAfter is not zero. Despite its type, retryAfter is a number of seconds.
 func (c *conn) head(st *stream, status int, contentType string, length int, retryAfter time.Duration) {
 	defer c.wakeWriter()
 	c.mu.Lock()

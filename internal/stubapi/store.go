@@ -61,7 +61,7 @@ func (e *event) write(f form) []byte {
 type store struct {
 	mu        sync.Mutex
 	rv        uint64
-	compacted uint64 // a watch cannot start from an earlier version
+	compacted uint64 // oldest version from which a watch can start
 	objects   map[resource]*collection
 }
 

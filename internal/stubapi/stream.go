@@ -13,12 +13,12 @@ type stream struct {
 	body                              []byte
 	request                           Request
 
-	// Guarded by the connection's lock:
+	// window and the fields below are guarded by the connection's lock.
 	window  int64
 	through int64  // bytes of the response body that the flow-control windows have allowed
 	pending []byte // bytes that the flow-control windows hold back
-	last    bool   // the stream ends after pending
-	onEnd   func() // the connection calls it when the stream of a watch ends
+	last    bool   // whether the stream ends after pending
+	onEnd   func() // called by the connection when the stream of a watch ends
 }
 
 // watching sets the function that the connection calls when the stream ends. It returns false if the stream has already

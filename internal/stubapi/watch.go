@@ -175,7 +175,7 @@ const (
 )
 
 // Script returns the failure for event n of watch k. It must be a pure function. Both numbers count from 0. The stub
-// numbers watches in the order in which clients open them. A resumed watch gets a new number.
+// numbers watches in the order in which clients open them, and a resumed watch gets a new number.
 type Script func(k, n int64) Spoil
 
 // Spoils returns a script that looks up failures in `list`, by the numbers of the watch and of the event.

@@ -25,7 +25,7 @@ type unstuck struct {
 	after time.Duration
 
 	mu    sync.Mutex
-	stuck <-chan error // closed when the stuck write ends
+	stuck <-chan error // closed when the stuck write ends; nil if no write is stuck
 }
 
 func (u *unstuck) Write(p []byte) (int, error) {

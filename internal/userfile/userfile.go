@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// The maximum sizes of files in bytes. Each is far larger than any useful file of its kind.
+// The maximum sizes of files in bytes. Each is much larger than any useful file of its kind.
 const (
 	Text   = 4 << 20   // scenarios, rules, configuration and keys
 	Replay = 256 << 20 // recorded request times that a run replays

@@ -80,7 +80,8 @@ func run(args []string) error {
 	return nil
 }
 
-// show prints the medians of the samples, and the smallest and largest values of start and memory.
+// show prints the medians of the samples. For the start time and the memory, it also prints the smallest and largest
+// values.
 func show(what string, all []sample) {
 	row := func(get func(sample) float64) (mid, low, high float64) {
 		var values []float64

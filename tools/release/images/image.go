@@ -104,8 +104,8 @@ func (r release) image(programs []string, base v1.Layer, p v1.Platform) (v1.Imag
 	return mutate.ConfigFile(image, config)
 }
 
-// baseLayer returns the layer with the system files that a program expects: users, writable directories, and
-// certificate authorities.
+// baseLayer returns the layer with the system files that a program expects: the list of users, writable directories,
+// and certificate authorities.
 func (r release) baseLayer() (v1.Layer, error) {
 	roots, err := authorities()
 	if err != nil {
