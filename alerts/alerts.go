@@ -47,8 +47,8 @@ type Group struct {
 	rulefmt.RuleGroup
 }
 
-// Load parses and checks all rule files in the order of their names, with the checks of Prometheus. An error names the file, the
-// group and the rule.
+// Load parses and checks all rule files in the order of their names, with the checks of Prometheus. An error names the
+// file, the group and the rule.
 func Load() ([]Group, error) {
 	return load(func(text []byte) (*rulefmt.RuleGroups, error) {
 		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
@@ -103,8 +103,8 @@ type Alert struct {
 	Interval time.Duration
 }
 
-// Rules returns all alerts in the order of the rule files, each with its Proof. It fails if a rule file cannot be parsed, an
-// alert has no entry in Table, or an entry of Table has no alert.
+// Rules returns all alerts in the order of the rule files, each with its Proof. It fails if a rule file cannot be
+// parsed, an alert has no entry in Table, or an entry of Table has no alert.
 func Rules() ([]Alert, error) {
 	loaded, err := Load()
 	if err != nil {

@@ -47,8 +47,8 @@ type Cause struct {
 	// Last reports whether the cause begins with the last fault of the phase instead of the first. Alerts on the number
 	// of faults need it.
 	Last bool
-	// Since is a PromQL expression, or empty. The cause begins when the expression first has a result after the start of the
-	// phase. Use it for faults whose effect is delayed, for example by a grace period.
+	// Since is a PromQL expression, or empty. The cause begins when the expression first has a result after the start
+	// of the phase. Use it for faults whose effect is delayed, for example by a grace period.
 	Since string
 }
 

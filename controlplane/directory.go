@@ -151,8 +151,8 @@ func (d *directory) discard() {
 	}
 }
 
-// Delete deletes the directory of a stopped plane with all data and credentials. It keeps files that no plane wrote, and
-// returns their names. It fails with control.ErrInUse while a plane runs there.
+// Delete deletes the directory of a stopped plane with all data and credentials. It keeps files that no plane wrote,
+// and returns their names. It fails with control.ErrInUse while a plane runs there.
 func Delete(path string) (foreign []string, err error) {
 	path, err = filepath.Abs(path)
 	if err == nil {

@@ -164,7 +164,8 @@ func TestKubernetesEndpoint(t *testing.T) {
 	}
 }
 
-// wantKubernetesEndpoint checks that the Service kubernetes has one endpoint, the address of the API server or of the load balancer.
+// wantKubernetesEndpoint checks that the Service kubernetes has one endpoint, the address of the API server or of the
+// load balancer.
 func wantKubernetesEndpoint(t *testing.T, c control.Cluster) {
 	t.Helper()
 	slices, err := client(t, c, "admin").DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})

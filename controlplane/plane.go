@@ -42,8 +42,8 @@ type Options struct {
 	Defaults Defaults
 	// Executable is the path of the multi-call binary that contains the components.
 	Executable string
-	// Progress receives progress messages, line by line. Start writes all its lines before it returns, but waits at most
-	// one second for a writer that blocks.
+	// Progress receives progress messages, line by line. Start writes all its lines before it returns, but waits at
+	// most one second for a writer that blocks.
 	Progress io.Writer
 	// Now is a channel. When it is closed, Start kills the processes of a plane that failed to start or was
 	// interrupted, instead of stopping them gracefully. If Now is nil, Start always stops them gracefully.
@@ -210,8 +210,8 @@ func (p *Plane) prepare(ctx context.Context) error {
 
 // Run waits until the plane ends, and stops it. The plane ends when ctx ends, when a client stops it through the
 // control socket, or when a component cannot be started again; only the last case is an error. If etcd has no quorum
-// because members are dead, Run kills the other processes immediately, because an API server cannot shut down gracefully
-// without etcd.
+// because members are dead, Run kills the other processes immediately, because an API server cannot shut down
+// gracefully without etcd.
 func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	select {
 	case <-ctx.Done():

@@ -52,8 +52,8 @@ func NewAsker() (*Asker, error) {
 	return a, nil
 }
 
-// Expand replaces Grafana's variables in expr. Time variables get their values in w; cluster and instance get a pattern that
-// matches everything. The result is PromQL.
+// Expand replaces Grafana's variables in expr. Time variables get their values in w; cluster and instance get a pattern
+// that matches everything. The result is PromQL.
 func Expand(expr string, w Window) string {
 	d := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
 	return strings.NewReplacer(

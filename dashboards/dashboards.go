@@ -97,8 +97,8 @@ type Reason struct {
 	Text string
 	// Report replaces Text in the report of a run. Empty means Text.
 	Report string
-	// Unless is a PromQL expression without variables. If it has a result at any time of a run, the reason does not apply, so
-	// the query must have a result.
+	// Unless is a PromQL expression without variables. If it has a result at any time of a run, the reason does not
+	// apply, so the query must have a result.
 	Unless string
 }
 

@@ -66,8 +66,8 @@ func decode(name string, into any) error {
 	return nil
 }
 
-// complete fills in a row: it reads the row of process metrics if r.Process is set, expands abbreviations, and looks up the
-// reasons of queries.
+// complete fills in a row: it reads the row of process metrics if r.Process is set, expands abbreviations, and looks up
+// the reasons of queries.
 func (r *Row) complete(jobs string, reasons map[string]Reason) error {
 	if own := r.Process; own != nil {
 		if err := decode("process.yaml", r); err != nil {

@@ -1,6 +1,6 @@
-// Package deploy generates a PrometheusRule from each rule file, and a ConfigMap from each dashboard. The other files in deploy/
-// are written by hand: compose/ for a control plane on this machine, github-actions/ for pull requests, and the scrape objects in
-// kubernetes/ for a Prometheus operator.
+// Package deploy generates a PrometheusRule from each rule file, and a ConfigMap from each dashboard. The other files
+// in deploy/ are written by hand: compose/ for a control plane on this machine, github-actions/ for pull requests, and
+// the scrape objects in kubernetes/ for a Prometheus operator.
 //
 // The PrometheusRules of deploy/kubernetes are checked in: kubectl needs only a checkout. "go run ./deploy/generate"
 // writes them, and a test verifies that they match their sources. Kustomize creates the ConfigMaps
@@ -38,8 +38,8 @@ const (
 // maxConfigMap is the maximum size of a ConfigMap's data in bytes. The API server refuses larger ConfigMaps.
 const maxConfigMap = 1 << 20
 
-// Manifests returns the generated manifests, by their paths below deploy/kubernetes. The sources are alerts/*.yaml in root, the
-// root of the repository. It fails if there are no rule files, or if a rule file has no line "groups:".
+// Manifests returns the generated manifests, by their paths below deploy/kubernetes. The sources are alerts/*.yaml in
+// root, the root of the repository. It fails if there are no rule files, or if a rule file has no line "groups:".
 func Manifests(root fs.FS) (map[string][]byte, error) {
 	all, err := sources(root, "alerts/*.yaml")
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// condition says for which sets of scraped jobs a part of the rules or dashboards remains. A condition is a list of sets: the
-// part remains if the scraped jobs include all jobs of at least one set. Only minimal sets are listed. An empty condition never
-// holds; a condition with the empty set always holds.
+// condition says for which sets of scraped jobs a part of the rules or dashboards remains. A condition is a list of
+// sets: the part remains if the scraped jobs include all jobs of at least one set. Only minimal sets are listed. An
+// empty condition never holds; a condition with the empty set always holds.
 type condition [][]string
 
 func always() condition { return condition{nil} }
@@ -46,8 +46,8 @@ func (c condition) and(d condition) condition {
 // isAlways reports whether the condition holds for any set of scraped jobs.
 func (c condition) isAlways() bool { return len(c) > 0 && len(c[0]) == 0 }
 
-// helm returns the condition as an argument in a Helm template. The template has a variable for each job, which is empty if the
-// job is not scraped.
+// helm returns the condition as an argument in a Helm template. The template has a variable for each job, which is
+// empty if the job is not scraped.
 func (c condition) helm() string {
 	var sets []string
 	for _, set := range c {

@@ -17,8 +17,8 @@ type items struct {
 	when []condition
 }
 
-// board is a dashboard, with the conditions under which it and its parts remain. The conditions of panels and annotations are in
-// the order of the dashboard.
+// board is a dashboard, with the conditions under which it and its parts remain. The conditions of panels and
+// annotations are in the order of the dashboard.
 type board struct {
 	file                string
 	object              object
@@ -255,8 +255,8 @@ func (w *jsonTemplate) fields(o object, indent string) error {
 	return nil
 }
 
-// items writes a list. If elements have conditions, the comma before each element is in a template variable, which is empty until
-// the first element is rendered.
+// items writes a list. If elements have conditions, the comma before each element is in a template variable, which is
+// empty until the first element is rendered.
 func (w *jsonTemplate) items(all items, indent string) error {
 	if len(all.list) == 0 {
 		w.WriteString("[]")

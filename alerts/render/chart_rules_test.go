@@ -36,8 +36,8 @@ func (c *chart) rules() (map[string]string, error) {
 	return files, nil
 }
 
-// group returns the template of a rule group, for use below "  groups:", and the condition under which at least one rule of the
-// group remains.
+// group returns the template of a rule group, for use below "  groups:", and the condition under which at least one
+// rule of the group remains.
 func (c *chart) group(g *yaml.Node) (when condition, text string, err error) {
 	type rule struct {
 		when condition

@@ -13,10 +13,10 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 )
 
-// Chart returns the generated templates of the Helm chart stormglass-monitoring, by their paths below templates. It generates
-// them from the rules, the dashboards, and scrape, which holds the files of deploy/kubernetes/scrape. With the same job names, Helm
-// renders the templates of rules and dashboards to the same content as Render. TestChartIsCurrent writes the templates, so that no
-// program links their generator.
+// Chart returns the generated templates of the Helm chart stormglass-monitoring, by their paths below templates. It
+// generates them from the rules, the dashboards, and scrape, which holds the files of deploy/kubernetes/scrape. With
+// the same job names, Helm renders the templates of rules and dashboards to the same content as Render.
+// TestChartIsCurrent writes the templates, so that no program links their generator.
 func Chart(scrape fs.FS) (map[string][]byte, error) {
 	c, err := newChart()
 	if err != nil {
@@ -153,8 +153,8 @@ func actions(text string) string {
 	).Replace(text)
 }
 
-// template returns a file of the chart. Helm renders the object only if the chart value that enabled names is set and the
-// condition "when" holds.
+// template returns a file of the chart. Helm renders the object only if the chart value that enabled names is set and
+// the condition "when" holds.
 func template(from, enabled string, when condition, object string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{{- /* Code generated from %s by \"go test ./alerts/render -update\"; DO NOT EDIT. */}}\n", from)
@@ -199,8 +199,8 @@ var scrapeLines = []struct{ from, to string }{
 	{"interval: 15s\n", "interval: {{ .Values.scrape.interval }}\n"},
 }
 
-// scrapeTemplates returns the templates of the scrape objects, by file name. Each object sets the job name from the chart's
-// values, because the rules expect that name.
+// scrapeTemplates returns the templates of the scrape objects, by file name. Each object sets the job name from the
+// chart's values, because the rules expect that name.
 func scrapeTemplates(scrape fs.FS) (map[string]string, error) {
 	files := map[string]string{}
 	err := sorted(scrape, "*.yaml", func(name string, data []byte) error {

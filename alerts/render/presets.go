@@ -14,8 +14,9 @@ const DefaultPreset = "kube-prometheus-stack"
 // An empty job name means that the installation does not scrape the job.
 func presets() map[string]map[string]string {
 	return map[string]map[string]string{
-		// The names come from the jobLabel of the chart's ServiceMonitors (templates/exporters). The chart has no ServiceMonitor
-		// for a cloud-controller-manager. Users write that ServiceMonitor themselves and choose its job name.
+		// The names come from the jobLabel of the chart's ServiceMonitors (templates/exporters). The chart has no
+		// ServiceMonitor for a cloud-controller-manager. Users write that ServiceMonitor themselves and choose its job
+		// name.
 		DefaultPreset: {"kube-apiserver": "apiserver", "etcd": "kube-etcd"},
 		// The same chart on a managed control plane, where only the API servers can be scraped (kubeEtcd.enabled=false, ...).
 		"kube-prometheus-stack-managed": only("kube-apiserver", "apiserver"),

@@ -140,8 +140,8 @@ func withLabelInResults(t *testing.T, text string) string {
 	return regexp.MustCompile(`expr: '(ALERTS[^']*)'`).ReplaceAllString(text, `expr: 'label_replace(sum without (tier) ($1), "__name__", "ALERTS", "", "")'`)
 }
 
-// A rule, a panel or a link that is only about left-out components is removed. If it is also about other components, it remains
-// for these.
+// A rule, a panel or a link that is only about left-out components is removed. If it is also about other components, it
+// remains for these.
 func TestLeftOut(t *testing.T) {
 	b := bundle(t, production())
 	all := string(slices.Concat(slices.Collect(maps.Values(b.Files))...))

@@ -168,8 +168,8 @@ type ComponentStatus struct {
 	// Ready reports whether the process has been ready at least once since it started.
 	Ready      bool          `json:"ready"`
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
-	// Role is the component's role among its replicas: "leader" or "follower" for an etcd member, "leader" or "standby" for
-	// a leader-elected component, "serving" or "out" for an API server behind the load balancer. "" means unknown.
+	// Role is the component's role among its replicas: "leader" or "follower" for an etcd member, "leader" or "standby"
+	// for a leader-elected component, "serving" or "out" for an API server behind the load balancer. "" means unknown.
 	Role string `json:"role,omitempty"`
 	// Etcd is the status of an etcd member.
 	Etcd *EtcdStatus `json:"etcd,omitempty"`
@@ -177,9 +177,9 @@ type ComponentStatus struct {
 	Connections int `json:"connections,omitempty"`
 	// Restarts is the number of restarts after faults, lease handovers and crashes.
 	Restarts int `json:"restarts,omitempty"`
-	// CPU is the user plus system time since the process started. RSS is the resident memory in bytes. Shared is the part of
-	// RSS that the plane's processes share, because they run the same executable. All are zero if the system does not
-	// provide them.
+	// CPU is the user plus system time since the process started. RSS is the resident memory in bytes. Shared is the
+	// part of RSS that the plane's processes share, because they run the same executable. All are zero if the system
+	// does not provide them.
 	CPU       time.Duration `json:"cpuNanoseconds"`
 	RSS       int64         `json:"rssBytes"`
 	Shared    int64         `json:"sharedBytes"`

@@ -314,8 +314,8 @@ const (
 	maxCPUs     = 1024
 )
 
-// The bounds of apiServer.descriptors. An idle API server uses about a hundred descriptors. By default, the kernel allows
-// no process a limit above 1,048,576.
+// The bounds of apiServer.descriptors. An idle API server uses about a hundred descriptors. By default, the kernel
+// allows no process a limit above 1,048,576.
 const (
 	minAPIServerDescriptors = 256
 	maxAPIServerDescriptors = 1 << 20

@@ -34,8 +34,8 @@ func (c Config) coordinatedProblems() []Problem {
 	return nil
 }
 
-// gateOf reports whether the config turns on a beta feature gate for a kind of component. It also returns the path of the
-// field that sets the gate.
+// gateOf reports whether the config turns on a beta feature gate for a kind of component. It also returns the path of
+// the field that sets the gate.
 func (c Config) gateOf(kind, gate string) (on bool, path string) {
 	for _, gate := range []string{gate, "AllBeta"} {
 		for _, section := range c.FlagSections() {

@@ -10,11 +10,11 @@ import (
 // Fault describes one fault. Kind determines which of the other fields apply; see FaultKind.Takes.
 type Fault struct {
 	Kind string `json:"kind"`
-	// Components are the affected components: names ("etcd-0"), kinds (all components of the kind), or kinds with a role
-	// ("etcd-leader", "etcd-follower"). The supervisor resolves roles when the fault begins.
+	// Components are the affected components: names ("etcd-0"), kinds (all components of the kind), or kinds with a
+	// role ("etcd-leader", "etcd-follower"). The supervisor resolves roles when the fault begins.
 	Components []string `json:"components,omitempty"`
-	// Peers are the components at the other end of the links that a networkDelay or partition affects. Empty means all links
-	// of the components.
+	// Peers are the components at the other end of the links that a networkDelay or partition affects. Empty means all
+	// links of the components.
 	Peers []string `json:"peers,omitempty"`
 	// For is the length of the fault. Zero means that the fault lasts until it is cleared.
 	For time.Duration `json:"forNanoseconds,omitempty"`

@@ -170,8 +170,8 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	return all
 }
 
-// serviceProblems checks the values of the settings that make components call a service, and reports flags that conflict
-// with these settings.
+// serviceProblems checks the values of the settings that make components call a service, and reports flags that
+// conflict with these settings.
 func (c Config) serviceProblems() (all []Problem) {
 	authentication := []string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version", "enable-bootstrap-token-auth"}
 	if c.APIServer.Authentication == AuthenticationOIDC {

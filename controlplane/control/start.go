@@ -145,9 +145,9 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 // Err returns the reason why the supervisor ended, or nil if Stop ended it. Call Err only after Done is closed.
 func (s *Supervisor) Err() error { return s.err }
 
-// StopWithin is the time limit of a graceful stop. The stop takes up to 49 s: 8 s to undo faults, 5 s more for a webhook
-// that is being registered, 35 s for the processes and 1 s for the last responses. The rest is a margin for a busy
-// machine.
+// StopWithin is the time limit of a graceful stop. The stop takes up to 49 s: 8 s to undo faults, 5 s more for a
+// webhook that is being registered, 35 s for the processes and 1 s for the last responses. The rest is a margin for a
+// busy machine.
 const StopWithin = 55 * time.Second
 
 // stopWithin and stopNowWithin are the time limits of Stop and StopNow. After StopNow, the supervisor kills the

@@ -32,8 +32,8 @@ func Files() (map[string][]byte, error) {
 	return written, nil
 }
 
-// encode builds a dashboard with the SDK, adds the fields that the SDK does not support, and returns the JSON. all lists the
-// dashboards to link to.
+// encode builds a dashboard with the SDK, adds the fields that the SDK does not support, and returns the JSON. all
+// lists the dashboards to link to.
 func encode(d dashboards.Dashboard, all []dashboards.Dashboard) ([]byte, error) {
 	built, err := build(d, all)
 	if err != nil {

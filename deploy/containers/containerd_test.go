@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// containerd runs containers with a separate containerd in a new PID and mount namespace, so that containers and mounts end
-// together with that containerd.
+// containerd runs containers with a separate containerd in a new PID and mount namespace, so that containers and mounts
+// end together with that containerd.
 type containerd struct {
 	argv   []string
 	socket string

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// Engine runs containers. It has a separate store for images and containers, so that it neither sees nor changes the images of the
-// machine.
+// Engine runs containers. It has a separate store for images and containers, so that it neither sees nor changes the
+// images of the machine.
 type Engine struct {
 	kind
 	dir     string
@@ -27,8 +27,8 @@ type Engine struct {
 type kind interface {
 	// load loads the image in an archive into the store.
 	load(ctx context.Context, archive string) error
-	// run returns a command that runs a container in the foreground, passes signals on to it, and removes it when it ends.
-	// entrypoint is the entrypoint of the image.
+	// run returns a command that runs a container in the foreground, passes signals on to it, and removes it when it
+	// ends. entrypoint is the entrypoint of the image.
 	run(name string, s deploytest.Service, entrypoint []string) []string
 	// userOfImage reports whether a container always runs as the user of its image, even if the service specifies another user.
 	userOfImage() bool
@@ -39,8 +39,8 @@ type kind interface {
 // Names returns the names of the engines, in the order in which Open prefers them.
 func Names() []string { return []string{"podman", "containerd"} }
 
-// Open prepares the engine with the given name. If name is empty, it takes the first engine in Names that is installed. The
-// engine's store is in dir, which must not exist yet; Close removes dir.
+// Open prepares the engine with the given name. If name is empty, it takes the first engine in Names that is installed.
+// The engine's store is in dir, which must not exist yet; Close removes dir.
 func Open(ctx context.Context, name, dir string) (*Engine, error) {
 	if name == "" {
 		for _, name = range Names() {
@@ -66,8 +66,8 @@ func Open(ctx context.Context, name, dir string) (*Engine, error) {
 	return &Engine{kind: k, dir: dir}, nil
 }
 
-// Start starts a service of the compose file in a container of image. It fails if the service uses a setting that this package
-// does not support.
+// Start starts a service of the compose file in a container of image. It fails if the service uses a setting that this
+// package does not support.
 func (e *Engine) Start(ctx context.Context, name string, s deploytest.Service, image imagearchive.Image) (*Container, error) {
 	if err := check(s); err != nil {
 		return nil, fmt.Errorf("service %s: %w", name, err)

@@ -26,13 +26,13 @@ type Module struct {
 
 var (
 	reference = regexp.MustCompile(`^(?:docker\.io/)?([a-z]+/[a-z]+):v?(\d+)\.(\d+)\.(\d+)$`)
-	// pages maps a program to the directory of the web pages that the program embeds. The module does not contain the directory,
-	// because other tools generate the pages.
+	// pages maps a program to the directory of the web pages that the program embeds. The module does not contain the
+	// directory, because other tools generate the pages.
 	pages = map[string]string{"alertmanager": "ui/app/dist"}
 )
 
-// ModuleOf returns the module of an image prom/prometheus or prom/alertmanager. Release 3.15.0 of Prometheus is version v0.315.0
-// of the module.
+// ModuleOf returns the module of an image prom/prometheus or prom/alertmanager. Release 3.15.0 of Prometheus is version
+// v0.315.0 of the module.
 func ModuleOf(image string) (Module, error) {
 	m := reference.FindStringSubmatch(image)
 	if m == nil {
@@ -48,9 +48,10 @@ func ModuleOf(image string) (Module, error) {
 	return Module{}, fmt.Errorf("image %s: not built from a known Go module (only prom/prometheus, prom/alertmanager)", image)
 }
 
-// Build builds the static program of an image in dir and returns the image. The image has the content of the upstream image, but
-// no shell and no web pages. tools is the directory of the module tools, whose go.sum verifies the source. The program is built
-// with the dependencies in its own go.mod, as in upstream's releases. The first build takes minutes.
+// Build builds the static program of an image in dir and returns the image. The image has the content of the upstream
+// image, but no shell and no web pages. tools is the directory of the module tools, whose go.sum verifies the source.
+// The program is built with the dependencies in its own go.mod, as in upstream's releases. The first build takes
+// minutes.
 func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, error) {
 	m, err := ModuleOf(image)
 	if err != nil {
@@ -70,8 +71,8 @@ func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, e
 	return m.image(image, program), nil
 }
 
-// copySource copies the source of the module to a directory below dir and returns that directory. The module cache cannot be used
-// directly, because it is read-only and the build needs additional files.
+// copySource copies the source of the module to a directory below dir and returns that directory. The module cache
+// cannot be used directly, because it is read-only and the build needs additional files.
 func (m Module) copySource(ctx context.Context, tools, dir string) (string, error) {
 	download := exec.CommandContext(ctx, "go", "-C", tools, "mod", "download", "-json", m.Path+"@"+m.Version)
 	var stdout, stderr bytes.Buffer

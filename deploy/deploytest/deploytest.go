@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// ToolsEnv is the environment variable that holds the path of a directory with the built programs. "make tools" creates the
-// directory. If the variable is not set, Tool builds the programs.
+// ToolsEnv is the environment variable that holds the path of a directory with the built programs. "make tools" creates
+// the directory. If the variable is not set, Tool builds the programs.
 const ToolsEnv = "STORMGLASS_TOOLS"
 
 // The programs that Tool can build.
@@ -58,8 +58,8 @@ func Root(t testing.TB) string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
-// Tool returns the path of a program, and builds the program if ToolsEnv is not set. The first build of Prometheus takes
-// minutes; later builds use Go's build cache.
+// Tool returns the path of a program, and builds the program if ToolsEnv is not set. The first build of Prometheus
+// takes minutes; later builds use Go's build cache.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	if dir := os.Getenv(ToolsEnv); dir != "" {
@@ -121,8 +121,8 @@ func Documented(t testing.TB, program string) [][]string {
 	return all
 }
 
-// Project is the compose file with resolved variables and absolute paths. It has every field that the compose file uses. The
-// function Compose refuses other fields, because the tests would ignore them.
+// Project is the compose file with resolved variables and absolute paths. It has every field that the compose file
+// uses. The function Compose refuses other fields, because the tests would ignore them.
 type Project struct {
 	Name     string             `json:"name"`
 	Services map[string]Service `json:"services"`
@@ -152,9 +152,9 @@ type Volume struct {
 	} `json:"bind"`
 }
 
-// Compose reads deploy/compose/compose.yaml with the library of docker compose, which validates the file against the schema of
-// the Compose Specification. env holds additional environment variables as NAME=VALUE. Compose fails if the library does not
-// accept the file.
+// Compose reads deploy/compose/compose.yaml with the library of docker compose, which validates the file against the
+// schema of the Compose Specification. env holds additional environment variables as NAME=VALUE. Compose fails if the
+// library does not accept the file.
 func Compose(t testing.TB, env ...string) (Project, error) {
 	t.Helper()
 	cmd := exec.Command(Tool(t, ComposeCheck), filepath.Join(Root(t), "deploy", "compose", "compose.yaml"))
@@ -173,8 +173,8 @@ func Compose(t testing.TB, env ...string) (Project, error) {
 	return p, nil
 }
 
-// Container creates a directory with links to the service's mounts, at the paths that they have in the container, and returns
-// the directory. Below it, each path in the service's configuration leads to the same file as in the container.
+// Container creates a directory with links to the service's mounts, at the paths that they have in the container, and
+// returns the directory. Below it, each path in the service's configuration leads to the same file as in the container.
 func (s Service) Container(t testing.TB) string {
 	t.Helper()
 	root := t.TempDir()

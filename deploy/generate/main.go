@@ -1,5 +1,5 @@
-// Generate writes the manifests in deploy/kubernetes/rules, which are generated from the rule files. Run it in the root of the
-// repository:
+// Generate writes the manifests in deploy/kubernetes/rules, which are generated from the rule files. Run it in the root
+// of the repository:
 //
 //	go run ./deploy/generate
 //

@@ -74,8 +74,8 @@ func scraped(ctx context.Context, ask promv1.API, want map[string]string) (strin
 	return "", nil
 }
 
-// evaluated describes a rule that was not evaluated yet, or returns "". It fails if a rule cannot be evaluated, or if the
-// server has not loaded all rules.
+// evaluated describes a rule that was not evaluated yet, or returns "". It fails if a rule cannot be evaluated, or if
+// the server has not loaded all rules.
 func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 	loaded, err := alerts.Load()
 	if err != nil {

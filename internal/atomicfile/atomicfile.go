@@ -1,5 +1,5 @@
-// Package atomicfile replaces files atomically: a reader sees either the old content or the new content. If the disk is full,
-// the old content remains.
+// Package atomicfile replaces files atomically: a reader sees either the old content or the new content. If the disk is
+// full, the old content remains.
 package atomicfile
 
 import (

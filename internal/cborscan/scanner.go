@@ -15,13 +15,13 @@ import (
 // deepest is the maximum depth of nesting that apimachinery accepts (serializer/cbor, MaxNestedLevels).
 const deepest = 64
 
-// Scanner reads one CBOR data item, or a sequence of maps (RFC 8742). Use it like a jsonscan.Scanner; it returns the same
-// tokens. It enters the outermost map, and never enters arrays. Set the exported fields before the first call.
+// Scanner reads one CBOR data item, or a sequence of maps (RFC 8742). Use it like a jsonscan.Scanner; it returns the
+// same tokens. It enters the outermost map, and never enters arrays. Set the exported fields before the first call.
 type Scanner struct {
 	// Stream reports whether the input is a sequence of maps. If false, the input is one data item of any kind.
 	Stream bool
-	// LongestKey is the maximum length of a key in bytes; Next skips longer keys. LongestValue is the maximum length in bytes of
-	// a value that the caller requests with Keep; for a longer value Next returns jsonscan.ErrLong.
+	// LongestKey is the maximum length of a key in bytes; Next skips longer keys. LongestValue is the maximum length in
+	// bytes of a value that the caller requests with Keep; for a longer value Next returns jsonscan.ErrLong.
 	LongestKey, LongestValue int
 
 	want   want

@@ -171,8 +171,8 @@ func TestScanner(t *testing.T) {
 	}
 }
 
-// TestEndsComeWithTheirPiece checks that Next returns all tokens of a piece before the next piece: otherwise an event would be
-// counted late.
+// TestEndsComeWithTheirPiece checks that Next returns all tokens of a piece before the next piece: otherwise an event
+// would be counted late.
 func TestEndsComeWithTheirPiece(t *testing.T) {
 	text := encoder(t)(map[string]any{"enter": map[string]any{"enter": map[string]any{"keep": ""}}})
 	s := Scanner{Stream: true, LongestKey: 100, LongestValue: 1000}

@@ -27,6 +27,6 @@ func OnCrash(program string, stderr io.Writer, code *int) {
 	}
 }
 
-// AbortOnCrash makes the program end by SIGABRT after a crash that OnCrash cannot handle. Without it, the exit code would be 2,
-// which means bad usage.
+// AbortOnCrash makes the program end by SIGABRT after a crash that OnCrash cannot handle. Without it, the exit code
+// would be 2, which means bad usage.
 func AbortOnCrash() { debug.SetTraceback("crash") }

@@ -19,8 +19,8 @@ const (
 	kubectls = "kubectl"
 )
 
-// SetHelp makes the help of root and of its commands show flags under the headings set by Heading, wrapped to the width of the
-// terminal.
+// SetHelp makes the help of root and of its commands show flags under the headings set by Heading, wrapped to the width
+// of the terminal.
 func SetHelp(root *cobra.Command) {
 	cobra.AddTemplateFunc("flags", flagUsages)
 	root.SetUsageTemplate(strings.NewReplacer(

@@ -71,7 +71,8 @@ func wrongValue(e *pflag.InvalidValueError) error {
 	return Plain(e.Unwrap()) // the flag types of Stormglass return readable errors
 }
 
-// Plain rewords errors of strconv, net/url and encoding/csv that name functions or positions. It returns other errors unchanged.
+// Plain rewords errors of strconv, net/url and encoding/csv that name functions or positions. It returns other errors
+// unchanged.
 func Plain(err error) error {
 	if number, ok := errors.AsType[*strconv.NumError](err); ok {
 		if errors.Is(number.Err, strconv.ErrRange) {

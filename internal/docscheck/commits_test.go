@@ -11,8 +11,8 @@ import (
 // checkedAfter is the commit after which the hook checks subjects.
 const checkedAfter = "083176a6"
 
-// TestCommitSubjects runs the hook commit-msg on the subjects of recent commits. A tree without this part of the history, such
-// as an archive or a shallow clone, has nothing to check.
+// TestCommitSubjects runs the hook commit-msg on the subjects of recent commits. A tree without this part of the
+// history, such as an archive or a shallow clone, has nothing to check.
 func TestCommitSubjects(t *testing.T) {
 	out, err := exec.Command("git", "-C", "../..", "log", "--no-merges", "--format=%s", checkedAfter+"..").Output()
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package docscheck holds tests of the Markdown pages of the repository. They check links, anchors, paths, make targets, and
-// the commands that need no control plane.
+// Package docscheck holds tests of the Markdown pages of the repository. They check links, anchors, paths, make
+// targets, and the commands that need no control plane.
 package docscheck

@@ -36,8 +36,8 @@ func (b bounding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// WrappedRoundTripper implements k8s.io/apimachinery's utilnet.RoundTripperWrapper. Clients use it to find the underlying
-// transport, to cancel requests and to close connections.
+// WrappedRoundTripper implements k8s.io/apimachinery's utilnet.RoundTripperWrapper. Clients use it to find the
+// underlying transport, to cancel requests and to close connections.
 func (b bounding) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 type boundedBody struct {

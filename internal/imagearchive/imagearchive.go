@@ -1,5 +1,5 @@
-// Package imagearchive writes container images that have one layer and no base image. It uses the format of `docker save`, which
-// `podman load` and `ctr images import` can read.
+// Package imagearchive writes container images that have one layer and no base image. It uses the format of `docker
+// save`, which `podman load` and `ctr images import` can read.
 package imagearchive
 
 import (
@@ -41,8 +41,8 @@ type File struct {
 	Data   []byte
 }
 
-// Program returns an image that contains only a statically linked program (CGO_ENABLED=0) and runs it. The program is in the
-// root directory of the image and keeps its file name.
+// Program returns an image that contains only a statically linked program (CGO_ENABLED=0) and runs it. The program is
+// in the root directory of the image and keeps its file name.
 func Program(image, program string) Image {
 	name := filepath.Base(program)
 	return Image{Name: image, Entrypoint: []string{"/" + name}, Files: []File{{Name: name, Mode: 0o755, Source: program}}}

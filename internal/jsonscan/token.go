@@ -192,8 +192,8 @@ func (s *Scanner) numberMayEnd() bool {
 	return s.state == afterZero || s.state == inInteger || s.state == inFraction || s.state == inExponent
 }
 
-// appendMeaning appends the decoded text of a valid string, as encoding/json decodes it: invalid UTF-8 and lone surrogates
-// become U+FFFD.
+// appendMeaning appends the decoded text of a valid string, as encoding/json decodes it: invalid UTF-8 and lone
+// surrogates become U+FFFD.
 func appendMeaning(b, inside []byte) []byte {
 	for i := 0; i < len(inside); {
 		c := inside[i]
@@ -239,7 +239,8 @@ func hexRune(digits []byte) (r rune) {
 	return r
 }
 
-// plain returns the number of bytes in p before the first quote, backslash or control character. It tests eight bytes at a time.
+// plain returns the number of bytes in p before the first quote, backslash or control character. It tests eight bytes
+// at a time.
 func plain(p []byte) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	i := 0

@@ -86,8 +86,8 @@ func attributes(r *http.Request, u user.Info, node, subresource string) authoriz
 	}
 }
 
-// subresources returns the subresources of a Node to which a path belongs. A client that may use any of these subresources may
-// use the path (pkg/kubelet/server/auth.go).
+// subresources returns the subresources of a Node to which a path belongs. A client that may use any of these
+// subresources may use the path (pkg/kubelet/server/auth.go).
 func subresources(path string) []string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ListenLoopback listens on all addresses of the loopback device, 127.0.0.0/8, and on no other device. It listens on Port, or on
-// a free port if Port is in use.
+// ListenLoopback listens on all addresses of the loopback device, 127.0.0.0/8, and on no other device. It listens on
+// Port, or on a free port if Port is in use.
 func ListenLoopback(ctx context.Context) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if failed := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), "lo") }); failed != nil {

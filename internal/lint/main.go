@@ -1,5 +1,5 @@
-// Lint is the vet tool of this repository: `go vet -vettool=bin/lint ./...`. It runs the analyzers of go vet, staticcheck and
-// errcheck. The go command caches its results, so a second run takes seconds.
+// Lint is the vet tool of this repository: `go vet -vettool=bin/lint ./...`. It runs the analyzers of go vet,
+// staticcheck and errcheck. The go command caches its results, so a second run takes seconds.
 package main
 
 import (

@@ -12,8 +12,8 @@ var exposed string
 // runtimePrefixes are the prefixes of metrics that Prometheus' client library and the scrapes themselves add.
 var runtimePrefixes = []string{"go_", "process_", "promhttp_", "scrape_"}
 
-// Exposed is the set of metrics that the components of the newest release, or the load generator, can expose. It contains
-// all metrics that their source declares, whether or not the table of metrics contains them.
+// Exposed is the set of metrics that the components of the newest release, or the load generator, can expose. It
+// contains all metrics that their source declares, whether or not the table of metrics contains them.
 type Exposed struct {
 	names    []string
 	exact    map[string]bool
@@ -50,8 +50,8 @@ func ReadExposed() Exposed {
 // Names returns the names of those metrics in the set whose full name is known.
 func (e Exposed) Names() []string { return e.names }
 
-// Has reports whether a component can expose a series with the given name. The series of a histogram have names that end in
-// _bucket, _sum or _count.
+// Has reports whether a component can expose a series with the given name. The series of a histogram have names that
+// end in _bucket, _sum or _count.
 func (e Exposed) Has(series string) bool {
 	if slices.ContainsFunc(runtimePrefixes, func(p string) bool { return strings.HasPrefix(series, p) }) {
 		return true

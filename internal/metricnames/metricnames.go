@@ -1,6 +1,7 @@
-// Package metricnames holds the table of the metrics that the project reads. For each metric the table has the name, the type,
-// the labels, the component that exposes it, and the part of the project that reads it (Reader). The recorder stores the metrics
-// in the table. Tests compare the table with the source of the components, with the rules and with the dashboards.
+// Package metricnames holds the table of the metrics that the project reads. For each metric the table has the name,
+// the type, the labels, the component that exposes it, and the part of the project that reads it (Reader). The recorder
+// stores the metrics in the table. Tests compare the table with the source of the components, with the rules and with
+// the dashboards.
 package metricnames
 
 import (
@@ -17,9 +18,9 @@ type Metric struct {
 	Type string
 	// Labels lists the metric's labels, without the labels of the scrape target.
 	Labels []string
-	// Source is the Go file that declares the metric, by import path. Tests compare name, type and labels with this file. Source
-	// is empty if a library of Prometheus or a helper function declares the metric; tests then compare the metric with a
-	// recording of a real run.
+	// Source is the Go file that declares the metric, by import path. Tests compare name, type and labels with this
+	// file. Source is empty if a library of Prometheus or a helper function declares the metric; tests then compare the
+	// metric with a recording of a real run.
 	Source string
 }
 
@@ -89,8 +90,8 @@ func For(by Reader) []Metric {
 	return all
 }
 
-// Family returns the metric of a series. known contains metrics by name. The series of a histogram have names that end in
-// _bucket, _sum or _count.
+// Family returns the metric of a series. known contains metrics by name. The series of a histogram have names that end
+// in _bucket, _sum or _count.
 func Family(known map[string]Metric, series string) (Metric, bool) {
 	if m, ok := known[series]; ok && m.Type != "histogram" {
 		return m, true

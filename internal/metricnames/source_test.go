@@ -29,9 +29,9 @@ var modules = []string{
 	"go.etcd.io/etcd/server/v3", "github.com/stormglass/stormglass",
 }
 
-// readSources returns the metrics that each file declares, by file and by metric name. A file is given by the import path of
-// its package ("k8s.io/apiserver/pkg/.../metrics.go"); empty names are skipped. The test fails if a file cannot be
-// parsed.
+// readSources returns the metrics that each file declares, by file and by metric name. A file is given by the import
+// path of its package ("k8s.io/apiserver/pkg/.../metrics.go"); empty names are skipped. The test fails if a file cannot
+// be parsed.
 func readSources(t *testing.T, files ...string) map[string]map[string]declaration {
 	t.Helper()
 	dirs := moduleDirs(t)
@@ -112,8 +112,8 @@ func declarations(t *testing.T, file string) map[string]declaration {
 	return all
 }
 
-// options parses the options of a metric's declaration. It returns the full name of the metric and a declaration with the
-// fields that the options set.
+// options parses the options of a metric's declaration. It returns the full name of the metric and a declaration with
+// the fields that the options set.
 func (s source) options(e ast.Expr) (name string, m declaration) {
 	if ref, ok := e.(*ast.UnaryExpr); ok {
 		e = ref.X

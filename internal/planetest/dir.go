@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is the directory of a file system in memory. Dir uses it if memoryNeeded bytes are free there. Each etcd member takes
-// 200 MB.
+// memory is the directory of a file system in memory. Dir uses it if memoryNeeded bytes are free there. Each etcd
+// member takes 200 MB.
 const (
 	memory       = "/dev/shm"
 	memoryNeeded = 8 << 30

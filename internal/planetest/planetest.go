@@ -24,12 +24,12 @@ const (
 	LoadgenEnv = "STORMGLASS_LOADGEN"
 )
 
-// Build returns the path of the program controlplane. The path is the value of BinaryEnv, if that is set. Otherwise Build builds
-// the program in dir, with the versions of tools/ldflags.
+// Build returns the path of the program controlplane. The path is the value of BinaryEnv, if that is set. Otherwise
+// Build builds the program in dir, with the versions of tools/ldflags.
 func Build(dir string) (string, error) { return program(dir, "controlplane", BinaryEnv) }
 
-// Loadgen returns the path of the program loadgen. The path is the value of LoadgenEnv, if that is set. Otherwise Loadgen builds
-// the program in dir.
+// Loadgen returns the path of the program loadgen. The path is the value of LoadgenEnv, if that is set. Otherwise
+// Loadgen builds the program in dir.
 func Loadgen(dir string) (string, error) { return program(dir, "loadgen", LoadgenEnv) }
 
 // Programs keeps go test from reusing the cached result of a test that ran older programs: it reads
@@ -71,8 +71,8 @@ type Plane struct {
 	Ready func(*Plane) error
 }
 
-// Main runs a package's tests with one shared plane. Main starts the plane before the first test and stops it after the last
-// test. Call it from TestMain:
+// Main runs a package's tests with one shared plane. Main starts the plane before the first test and stops it after the
+// last test. Call it from TestMain:
 //
 //	var plane planetest.Plane
 //

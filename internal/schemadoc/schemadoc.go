@@ -85,8 +85,8 @@ func (p *Page) Read(dir string, names ...string) error {
 	return nil
 }
 
-// Check fails the test if the generated page for the root types differs from the file. If update is set, it rewrites the file
-// instead. With Documented, a field without a comment is an error.
+// Check fails the test if the generated page for the root types differs from the file. If update is set, it rewrites
+// the file instead. With Documented, a field without a comment is an error.
 func (p *Page) Check(t *testing.T, update bool, roots ...string) {
 	t.Helper()
 	have, err := os.ReadFile(p.File)
@@ -222,8 +222,8 @@ func (p *Page) describedIn(key, owner, text, meaning string) string {
 	return ""
 }
 
-// inBrackets returns the text that the page shows after a field's name: the field's type in parentheses, or "" if the page
-// omits the type.
+// inBrackets returns the text that the page shows after a field's name: the field's type in parentheses, or "" if the
+// page omits the type.
 func (p *Page) inBrackets(text string) string {
 	if slices.Contains(p.Untyped, text) {
 		return ""
@@ -248,8 +248,8 @@ func (p *Page) linked(text string) string {
 	})
 }
 
-// withoutName removes the field's name from the beginning of a comment, together with a verb that means "is", because the page
-// shows the name before the comment.
+// withoutName removes the field's name from the beginning of a comment, together with a verb that means "is", because
+// the page shows the name before the comment.
 func withoutName(comment, name string) string {
 	for _, verb := range []string{" is ", " are ", " holds ", ": "} {
 		if rest, ok := strings.CutPrefix(comment, name+verb); ok {

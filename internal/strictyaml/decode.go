@@ -284,8 +284,8 @@ func numberHint(text string) string {
 	return "write " + strconv.FormatFloat(f/100, 'g', 6, 64)
 }
 
-// longestPath is the maximum length in bytes of a path in an error; longer paths are cut. Otherwise, many fields below a
-// long key would make the errors very large.
+// longestPath is the maximum length in bytes of a path in an error; longer paths are cut. Otherwise, many fields below
+// a long key would make the errors very large.
 const longestPath = 1024
 
 func cut(path string) string {

@@ -63,8 +63,8 @@ func (e *Error) Error() string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // the message may quote several lines
 }
 
-// maxNodes is the maximum number of nodes of a document, including the nodes of all expanded aliases. It prevents a few lines of
-// nested aliases from filling the memory.
+// maxNodes is the maximum number of nodes of a document, including the nodes of all expanded aliases. It prevents a few
+// lines of nested aliases from filling the memory.
 const maxNodes = 100_000
 
 // maxText is the maximum number of bytes in the names and values of a document, including all expanded aliases.
@@ -81,8 +81,8 @@ func (d *Document) Join(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// Parse reads a file with one document. It refuses syntax errors, a second document that is not empty, and more than maxNodes
-// nodes.
+// Parse reads a file with one document. It refuses syntax errors, a second document that is not empty, and more than
+// maxNodes nodes.
 func Parse(file string, data []byte) (*Document, error) {
 	all, err := Documents(file, data)
 	switch {
@@ -195,8 +195,8 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 // slow.
 const maxNamed = 1000
 
-// itemPath returns the path of an item of a list. The path contains the name of the item if the name is unique, otherwise
-// its index.
+// itemPath returns the path of an item of a list. The path contains the name of the item if the name is unique,
+// otherwise its index.
 func itemPath(path string, list *yaml.Node, at int) string {
 	if at >= maxNamed {
 		return fmt.Sprintf("%s[%d]", path, at)

@@ -17,8 +17,8 @@ type origin struct {
 	field string // the field that contains the override, or ""
 }
 
-// place sets file, line and field of an error at the node n. If n is an override, they come from its origin. Otherwise, if an
-// overlay was applied, place puts the overlay's name before the message.
+// place sets file, line and field of an error at the node n. If n is an override, they come from its origin. Otherwise,
+// if an overlay was applied, place puts the overlay's name before the message.
 func (d *Document) place(e *Error, n *yaml.Node) {
 	o, ok := d.overrides[n]
 	switch {

@@ -12,8 +12,8 @@ import (
 
 var unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 
-// syntaxError rewords an error of the YAML parser. It also finds the line of the mistake: the line with an unclosed bracket or
-// quote, otherwise the line where the parser stopped.
+// syntaxError rewords an error of the YAML parser. It also finds the line of the mistake: the line with an unclosed
+// bracket or quote, otherwise the line where the parser stopped.
 func (d *Document) syntaxError(data []byte, err error) error {
 	e := &Error{File: d.File, Msg: strings.TrimPrefix(err.Error(), "yaml: "), Hint: "the file is not valid YAML"}
 	var failed *yaml.LoadError

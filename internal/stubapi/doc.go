@@ -7,6 +7,6 @@
 // executes them in memory, and another writes all pending responses together. The stub serves over TCP, or over pipes
 // in memory (Pipes). In a synctest bubble, time is virtual, and latencies over pipes match the policy exactly.
 //
-// The stub has no authentication, validation, admission or defaults. Lists always return the current state. Memory grows with
-// the recorded requests and events.
+// The stub has no authentication, validation, admission or defaults. Lists always return the current state. Memory
+// grows with the recorded requests and events.
 package stubapi

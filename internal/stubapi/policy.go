@@ -39,8 +39,8 @@ const (
 	None Fault = iota
 	// Reset resets the stream with INTERNAL_ERROR.
 	Reset
-	// GoAway ends the connection with a GOAWAY frame. The frame says that this request and later requests on the connection were
-	// not processed.
+	// GoAway ends the connection with a GOAWAY frame. The frame says that this request and later requests on the
+	// connection were not processed.
 	GoAway
 	// Hangup closes the TCP connection without an HTTP/2 frame.
 	Hangup

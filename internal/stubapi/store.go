@@ -132,8 +132,8 @@ func (o *object) nodeName() string {
 	return name
 }
 
-// put stores fields as a new version of the object at a place and sends the event to the watches. If kind is DELETED, it deletes
-// the object. The caller holds the lock.
+// put stores fields as a new version of the object at a place and sends the event to the watches. If kind is DELETED,
+// it deletes the object. The caller holds the lock.
 func (s *store) put(at place, kind string, fields map[string]any) *object {
 	s.rv++
 	u := unstructured.Unstructured{Object: fields}
@@ -200,8 +200,8 @@ func (s *store) since(c *collection, rv uint64) ([]*event, bool) {
 	return c.history[i:], true
 }
 
-// bookmarkOf returns a bookmark with the current version. If initial is true, the bookmark marks the end of the initial events
-// of a WatchList. The caller holds the lock.
+// bookmarkOf returns a bookmark with the current version. If initial is true, the bookmark marks the end of the initial
+// events of a WatchList. The caller holds the lock.
 func (s *store) bookmarkOf(r resource, initial bool) *event {
 	meta := map[string]any{"resourceVersion": strconv.FormatUint(s.rv, 10), "creationTimestamp": nil}
 	if initial {

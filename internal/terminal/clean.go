@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Clean makes text from an untrusted source safe to print. It returns one line without control characters, which could rewrite
-// the terminal, and without format characters, which could reverse the reading order.
+// Clean makes text from an untrusted source safe to print. It returns one line without control characters, which could
+// rewrite the terminal, and without format characters, which could reverse the reading order.
 func Clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SurvivePipes makes a write to a pipe without a reader return an error. By default, such a write to standard output or standard
-// error ends the process. Processes that this process starts keep the default.
+// SurvivePipes makes a write to a pipe without a reader return an error. By default, such a write to standard output or
+// standard error ends the process. Processes that this process starts keep the default.
 func SurvivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // Leave makes this process append its standard output and standard error to a file.

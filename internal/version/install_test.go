@@ -173,8 +173,8 @@ func (f treeFile) Path() string                 { return string(f) }
 func (f treeFile) Lstat() (os.FileInfo, error)  { return os.Lstat(filepath.Join(root, string(f))) }
 func (f treeFile) Open() (io.ReadCloser, error) { return os.Open(filepath.Join(root, string(f))) }
 
-// moduleCache creates a module cache with links to the other modules in the user's cache, so that the test leaves nothing in
-// that cache.
+// moduleCache creates a module cache with links to the other modules in the user's cache, so that the test leaves
+// nothing in that cache.
 func moduleCache(t *testing.T) string {
 	t.Helper()
 	cache, from := t.TempDir(), goEnv(t, "GOMODCACHE")

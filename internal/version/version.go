@@ -53,8 +53,8 @@ func read() Info {
 // pseudoVersion matches the time and the commit at the end of a pseudo-version: https://go.dev/ref/mod#pseudo-versions.
 var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(?:\+.*)?$`)
 
-// resolve completes the values that the linker set with the values that the go command recorded: the VCS revision for a build in
-// a checkout, and the module's version for `go install MODULE@VERSION`. build may be nil.
+// resolve completes the values that the linker set with the values that the go command recorded: the VCS revision for a
+// build in a checkout, and the module's version for `go install MODULE@VERSION`. build may be nil.
 func resolve(linked Info, build *debug.BuildInfo) Info {
 	info := linked
 	settings := map[string]string{}

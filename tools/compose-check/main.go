@@ -1,10 +1,10 @@
-// Compose-check resolves a compose file and prints it as JSON. It uses the library of docker compose, which validates the file
-// against the schema of the Compose Specification:
+// Compose-check resolves a compose file and prints it as JSON. It uses the library of docker compose, which validates
+// the file against the schema of the Compose Specification:
 //
 //	compose-check compose.yaml
 //
-// It reads variables from the environment, and resolves relative paths from the file's directory. The exit code is 1 if the
-// file is not valid.
+// It reads variables from the environment, and resolves relative paths from the file's directory. The exit code is 1 if
+// the file is not valid.
 package main
 
 import (

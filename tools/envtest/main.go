@@ -4,8 +4,8 @@
 //
 //	go run . ../../bin/controlplane 5
 //
-// Memory is the proportional set size (PSS) three seconds after the start: pages shared by several processes count once.
-// Envtest is a separate module because it depends on controller-runtime.
+// Memory is the proportional set size (PSS) three seconds after the start: pages shared by several processes count
+// once. Envtest is a separate module because it depends on controller-runtime.
 package main
 
 import (

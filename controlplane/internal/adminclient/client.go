@@ -248,8 +248,8 @@ func (c *Client) DeleteLeases(ctx context.Context) error {
 
 // CreateServiceAccount creates a service account in the default namespace unless it exists. Pods cannot be created in a
 // namespace without the account named default. The controller manager also creates that account, but only about 4 s
-// after it becomes the leader, because its requests are limited to 20 per second. Until then, a ready plane would refuse
-// pods.
+// after it becomes the leader, because its requests are limited to 20 per second. Until then, a ready plane would
+// refuse pods.
 func (c *Client) CreateServiceAccount(ctx context.Context, name string) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, account, metav1.CreateOptions{})

@@ -27,8 +27,8 @@ func (c *Client) LeaseTaken(ctx context.Context, kind string, since time.Time) e
 // leader election, has renewed the lease since then.
 //
 // A component that acquires a lease itself writes acquireTime. Under the feature gate CoordinatedLeaderElection, an API
-// server instead writes strategy, the holder and a first renewTime, but no acquireTime. In this case, a renewTime that a
-// component of the kind wrote shows that the holder knows that it has the lease.
+// server instead writes strategy, the holder and a first renewTime, but no acquireTime. In this case, a renewTime that
+// a component of the kind wrote shows that the holder knows that it has the lease.
 func leaseTaken(lease *coordinationv1.Lease, kind string, since time.Time) bool {
 	spec := lease.Spec
 	written := func(at *metav1.MicroTime) bool { return at != nil && !at.Before(&metav1.MicroTime{Time: since}) }

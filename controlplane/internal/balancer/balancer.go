@@ -130,8 +130,8 @@ func (b *Balancer) accept(ctx context.Context) {
 	}
 }
 
-// serve tries the servers in the sequence that order returns, and forwards one client connection to the first server that
-// accepts a connection.
+// serve tries the servers in the sequence that order returns, and forwards one client connection to the first server
+// that accepts a connection.
 func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	for _, s := range b.order() {

@@ -5,9 +5,9 @@
 // global metrics registry and install signal handlers once per process (installing the API server's handlers twice
 // panics).
 //
-// Linking the components together still affects /metrics: a package that registers its metric families in init() does so
-// in every Kubernetes component. Compared with the programs built alone, the scheduler and the controller manager also
-// export authentication_*, authorization_* and authenticated_user_requests, and the scheduler also exports
+// Linking the components together still affects /metrics: a package that registers its metric families in init() does
+// so in every Kubernetes component. Compared with the programs built alone, the scheduler and the controller manager
+// also export authentication_*, authorization_* and authenticated_user_requests, and the scheduler also exports
 // apiserver_cel_* and apiserver_kube_aggregator_*. The scheduler and the API server also export node_collector_*. Query
 // each of these families only from the component that it belongs to. etcd exports no families of Kubernetes, and
 // Kubernetes exports no families of etcd.

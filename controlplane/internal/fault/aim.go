@@ -119,8 +119,8 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 	return t, m.conflict(f.Kind, t.claims)
 }
 
-// follower returns the first component of a kind, except the leader, that no other fault affects or has stopped. If other
-// faults affect all of these components, it returns the first.
+// follower returns the first component of a kind, except the leader, that no other fault affects or has stopped. If
+// other faults affect all of these components, it returns the first.
 func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	others := slices.DeleteFunc(m.host.Config().ComponentsOf(kind), func(name string) bool { return name == leader })
 	free := slices.IndexFunc(others, func(name string) bool {
@@ -132,8 +132,8 @@ func (m *Manager) follower(f control.Fault, kind, leader string) string {
 // BusyError reports that a fault cannot begin, because another fault that is active or about to begin affects the same
 // part of the plane.
 type BusyError struct {
-	// Kind is the kind of the refused fault, and Part the part of the plane that both faults need. At is the time of the
-	// request. Holder is the other fault.
+	// Kind is the kind of the refused fault, and Part the part of the plane that both faults need. At is the time of
+	// the request. Holder is the other fault.
 	Kind, Part string
 	At         time.Time
 	Holder     control.FaultStatus

@@ -244,8 +244,8 @@ func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t targe
 	}), nil
 }
 
-// course runs a momentary fault (one that ends by itself) in a goroutine. Undoing the returned effect waits until run has
-// returned and then calls finish.
+// course runs a momentary fault (one that ends by itself) in a goroutine. Undoing the returned effect waits until run
+// has returned and then calls finish.
 func (m *Manager) course(run func(), finish func(context.Context) error) effect {
 	over := make(chan struct{})
 	m.running.Go(func() {

@@ -55,8 +55,8 @@ func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) 
 	}
 }
 
-// after returns the events with sequence numbers greater than seq. If there are no such events, it returns a channel that
-// closes at the next event.
+// after returns the events with sequence numbers greater than seq. If there are no such events, it returns a channel
+// that closes at the next event.
 func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

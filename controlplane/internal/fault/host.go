@@ -1,5 +1,5 @@
-// Package fault applies a control.Fault to a running control plane and undoes the fault when its duration is over, and at
-// the latest when the plane ends. A timer ends the fault, so the client that began it need not stay connected.
+// Package fault applies a control.Fault to a running control plane and undoes the fault when its duration is over, and
+// at the latest when the plane ends. A timer ends the fault, so the client that began it need not stay connected.
 //
 // The Manager implements each kind of fault, and decides which faults can be active together and when they end. The
 // Host is the plane itself. The subpackages delay fsync calls and links, load the disk, and serve webhooks.
@@ -31,16 +31,16 @@ type Host interface {
 	// both, so they must not change anything.
 	Available() error
 	NeighbourAvailable() error
-	// Leader returns the name of the current leader of a kind: the leader of the etcd members, or the holder of the lease. It
-	// fails if there is no leader. It always fails for kube-apiserver, whose replicas are equal.
+	// Leader returns the name of the current leader of a kind: the leader of the etcd members, or the holder of the
+	// lease. It fails if there is no leader. It always fails for kube-apiserver, whose replicas are equal.
 	Leader(ctx context.Context, kind string) (string, error)
 
-	// Signal sends a signal to a component's process. After SIGSTOP, the host's monitoring must neither hang nor treat the
-	// component as lost.
+	// Signal sends a signal to a component's process. After SIGSTOP, the host's monitoring must neither hang nor treat
+	// the component as lost.
 	Signal(name string, signal os.Signal) error
 	// Kill ends a component with SIGKILL, and Stop ends it gracefully. Both return when the process has ended. The exit
-	// counts as expected: the plane keeps running and does not restart the component, even if a restart was about to begin.
-	// If the component is not running, Kill and Stop return nil.
+	// counts as expected: the plane keeps running and does not restart the component, even if a restart was about to
+	// begin. If the component is not running, Kill and Stop return nil.
 	Kill(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
 	// Start starts a component that was killed or stopped, with the same ports and data. `flags` override the
@@ -48,8 +48,8 @@ type Host interface {
 	// returns when the process has started; AwaitReady waits until it is ready. If the component is already running,
 	// Start does nothing and returns nil.
 	Start(ctx context.Context, name string, flags control.Flags) error
-	// AwaitReady returns nil when the component serves. An API server behind a load balancer serves when the load balancer sends
-	// it connections. If the context or the process ends first, AwaitReady returns the reason.
+	// AwaitReady returns nil when the component serves. An API server behind a load balancer serves when the load
+	// balancer sends it connections. If the context or the process ends first, AwaitReady returns the reason.
 	AwaitReady(ctx context.Context, name string) error
 
 	// ReleaseAvailable returns an error if no program of release r can be found. LinkRelease links that program into the
@@ -79,8 +79,8 @@ type Host interface {
 	// when the writers have ended and their files are removed. If the writers end by themselves, Neighbour calls `lost`
 	// with the reason. ctx limits only the start.
 	Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error)
-	// Etcd calls a path of one member's JSON gateway, such as "/v3/maintenance/alarm". If the member is paused, the call fails
-	// when the context ends.
+	// Etcd calls a path of one member's JSON gateway, such as "/v3/maintenance/alarm". If the member is paused, the
+	// call fails when the context ends.
 	Etcd(ctx context.Context, member, path string, in, out any) error
 	// Kubeconfig returns the path of the administrator's kubeconfig.
 	Kubeconfig() string

@@ -25,9 +25,9 @@ const maxFaultBytes = 1 << 16
 //	DELETE /v1/faults/{id}       ends one fault; responds when it is undone
 //	GET    /v1/events?after=N    waits for events with sequence numbers greater than N
 //
-// The body of an error response is a control.FaultRefusal. Its status is 400 for a fault that the plane does not support
-// or an invalid request, 404 for an unknown ID, 409 for a fault that clashes with another fault, 410 for events of a
-// plane that has ended, and 503 for other failures.
+// The body of an error response is a control.FaultRefusal. Its status is 400 for a fault that the plane does not
+// support or an invalid request, 404 for an unknown ID, 409 for a fault that clashes with another fault, 410 for events
+// of a plane that has ended, and 503 for other failures.
 func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 	asked := func(do func(context.Context, control.Fault) (any, error)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

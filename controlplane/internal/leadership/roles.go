@@ -33,8 +33,8 @@ func NewRoles(client *adminclient.Client, etcdMembers int) *Roles {
 	return &Roles{client: client, etcdMembers: etcdMembers, names: map[string]string{}}
 }
 
-// Leader returns the name of the current leader of a kind of component. running returns the processes of a kind that have
-// not ended.
+// Leader returns the name of the current leader of a kind of component. running returns the processes of a kind that
+// have not ended.
 func (r *Roles) Leader(ctx context.Context, kind string, running func(kind string) []topology.Process) (string, error) {
 	switch kind {
 	case control.KindEtcd:

@@ -96,8 +96,8 @@ func lines(r io.Reader) iter.Seq2[string, error] {
 	}
 }
 
-// growing reads a file while it grows: at the end of the file it waits for more data, until ctx ends. After a rotation it
-// continues at the beginning of the file.
+// growing reads a file while it grows: at the end of the file it waits for more data, until ctx ends. After a rotation
+// it continues at the beginning of the file.
 type growing struct {
 	ctx  context.Context
 	file *os.File

@@ -95,8 +95,8 @@ func (n *node) syncPods(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// mirrors reports whether an existing pod (got) is the wanted mirror pod (want): it has the same annotation and the same
-// owner, and it is not being deleted.
+// mirrors reports whether an existing pod (got) is the wanted mirror pod (want): it has the same annotation and the
+// same owner, and it is not being deleted.
 func mirrors(got, want *corev1.Pod) bool {
 	return got.DeletionTimestamp == nil && got.Annotations[configMirror] == want.Annotations[configMirror] &&
 		len(got.OwnerReferences) == 1 && got.OwnerReferences[0].UID == want.OwnerReferences[0].UID

@@ -29,8 +29,8 @@ import (
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
-	// backdate is the time between the start of a certificate's validity and its creation. The certificate then stays valid
-	// if the clock is set back a little.
+	// backdate is the time between the start of a certificate's validity and its creation. The certificate then stays
+	// valid if the clock is set back a little.
 	backdate = 5 * time.Minute
 )
 

@@ -250,8 +250,8 @@ func (c *Child) rotated() int64 {
 	return c.rotations.Load() - c.before
 }
 
-// From returns the position in the log file at which the output of this child begins: Offset, or 0 if the log was rotated
-// since the start of this child.
+// From returns the position in the log file at which the output of this child begins: Offset, or 0 if the log was
+// rotated since the start of this child.
 func (c *Child) From() int64 {
 	if c.rotated() > 0 {
 		return 0

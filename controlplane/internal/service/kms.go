@@ -43,8 +43,8 @@ func servePlugin(s *server) (func(context.Context) error, error) {
 	}, nil
 }
 
-// plugin encrypts with its newest key and decrypts with any of its keys. Each key is derived from the plugin's secret and
-// the key's number, which is also the key's ID. A rotation adds a key.
+// plugin encrypts with its newest key and decrypts with any of its keys. Each key is derived from the plugin's secret
+// and the key's number, which is also the key's ID. A rotation adds a key.
 type plugin struct {
 	server *server
 	secret []byte

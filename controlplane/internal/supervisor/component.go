@@ -43,9 +43,9 @@ type instance struct {
 	// ready and the fields below are guarded by Supervisor.mu.
 	ready      bool
 	readyAfter time.Duration
-	// expected reports whether the plane has ended the process or is restarting it. claimed reports whether a fault or a
-	// restore has ended the process or has taken over its restart. Then only the fault or the restore starts the component
-	// again.
+	// expected reports whether the plane has ended the process or is restarting it. claimed reports whether a fault or
+	// a restore has ended the process or has taken over its restart. Then only the fault or the restore starts the
+	// component again.
 	expected, claimed bool
 }
 
@@ -116,8 +116,8 @@ type Snapshot struct {
 	Name, Kind string
 	// Release is the release of the component's program.
 	Release control.Release
-	// Args are the flags with which the process was started. Log is the file of its output. Address is the URL at which it
-	// serves.
+	// Args are the flags with which the process was started. Log is the file of its output. Address is the URL at which
+	// it serves.
 	Args     []string
 	Log      string
 	Address  string
@@ -233,8 +233,8 @@ func (s *Supervisor) spec(name, program string, env, args []string) process.Spec
 	}
 }
 
-// environment returns the environment variables that a process inherits. It leaves out variables that could change a component's
-// flags (etcd reads ETCD_*) or its clients (KUBECONFIG, proxies).
+// environment returns the environment variables that a process inherits. It leaves out variables that could change a
+// component's flags (etcd reads ETCD_*) or its clients (KUBECONFIG, proxies).
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

@@ -70,8 +70,8 @@ func (s *Supervisor) handedOver(kind string, i *instance) bool {
 	return handedOver(kind, i.child.Exit(), i.child.Started, i.child.Output(), logs)
 }
 
-// A full etcd database also prevents the renewal of Leases, so schedulers and controller managers exit. The load may have
-// filled the database on purpose, or the user may be looking for the cause. Therefore the plane keeps running and
+// A full etcd database also prevents the renewal of Leases, so schedulers and controller managers exit. The load may
+// have filled the database on purpose, or the user may be looking for the cause. Therefore the plane keeps running and
 // restarts these components, as their kubelet would.
 
 // databaseFull is the error with which etcd rejects a write when its quota is used up.

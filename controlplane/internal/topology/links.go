@@ -21,9 +21,9 @@ type Proxy struct {
 	Targets []network.Target
 }
 
-// peerPort is the port in the peer URLs of etcd members that reach each other through proxies. Nothing listens on it: the
-// proxies know the real port of each member. It never changes, so that the peer URLs in etcd's data stay valid when a
-// plane resumes with other ports.
+// peerPort is the port in the peer URLs of etcd members that reach each other through proxies. Nothing listens on it:
+// the proxies know the real port of each member. It never changes, so that the peer URLs in etcd's data stay valid when
+// a plane resumes with other ports.
 const peerPort = 2380
 
 // peerHost returns the host and port of a member in requests that other members send to their proxy.

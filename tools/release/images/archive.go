@@ -64,7 +64,8 @@ func authorities() ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// write writes an image for all platforms as an OCI archive, and returns the digest of its index. It writes the file atomically.
+// write writes an image for all platforms as an OCI archive, and returns the digest of its index. It writes the file
+// atomically.
 func (r release) write(image, file string) (v1.Hash, error) {
 	index, err := r.index(image)
 	if err != nil {

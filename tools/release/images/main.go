@@ -1,5 +1,5 @@
-// Images writes container images of the programs as OCI archives, which podman, ctr and crane read. The images have no base
-// image:
+// Images writes container images of the programs as OCI archives, which podman, ctr and crane read. The images have no
+// base image:
 //
 //	images -programs DIR -out OUT [-repository NAME] [-version V] [-created TIME] [-platforms LIST] [IMAGE...]
 //

@@ -57,8 +57,8 @@ type Stats struct {
 // ErrUnavailable means that fsync calls cannot be delayed here. The errors of Available wrap it.
 var ErrUnavailable = errors.New("slow fsync is not available here")
 
-// isWAL reports whether a file is part of etcd's WAL: files that end in ".wal", and all files in a directory "wal" (where
-// the next segment has a name such as "0.tmp"). path is the target of the file's link in /proc/self/fd.
+// isWAL reports whether a file is part of etcd's WAL: files that end in ".wal", and all files in a directory "wal"
+// (where the next segment has a name such as "0.tmp"). path is the target of the file's link in /proc/self/fd.
 func isWAL(path string) bool {
 	path = strings.TrimSuffix(path, " (deleted)")
 	return filepath.Ext(path) == ".wal" || filepath.Base(filepath.Dir(path)) == "wal"

@@ -108,8 +108,8 @@ func (l *Link) begin(c *conn) {
 	}
 }
 
-// connect waits for the time of a round trip over the link and then dials the other end. It returns a reader of all bytes
-// from the client, including the bytes that arrived during the wait.
+// connect waits for the time of a round trip over the link and then dials the other end. It returns a reader of all
+// bytes from the client, including the bytes that arrived during the wait.
 func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	if now, _ := l.state(); now.Cut || now.Delay > 0 {
 		e := listenEarly(c.client, from)

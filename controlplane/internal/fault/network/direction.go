@@ -15,9 +15,9 @@ import (
 // queued is the maximum number of reads in the queue of a direction, as in toxiproxy.
 const queued = 1024
 
-// direction carries the bytes of one connection in one direction. A reader puts chunks of bytes with their arrival times
-// in a queue, a toxic (toxiproxy's name for a pipe with a condition) removes them when they are due, and a writer sends
-// them. Only one toxic runs at a time. Switching to another toxic loses no data.
+// direction carries the bytes of one connection in one direction. A reader puts chunks of bytes with their arrival
+// times in a queue, a toxic (toxiproxy's name for a pipe with a condition) removes them when they are due, and a writer
+// sends them. Only one toxic runs at a time. Switching to another toxic loses no data.
 type direction struct {
 	in     chan *stream.StreamChunk
 	stub   *toxics.ToxicStub

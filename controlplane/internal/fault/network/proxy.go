@@ -24,8 +24,8 @@ type Target struct {
 }
 
 // Proxy is the forward proxy of one component. It serves only HTTP CONNECT. Pass the proxy's URL ("http://" and its
-// address) to the component as HTTPS_PROXY. Go's net/http bypasses a proxy for loopback addresses and "localhost", so the
-// component must address its peers by other names.
+// address) to the component as HTTPS_PROXY. Go's net/http bypasses a proxy for loopback addresses and "localhost", so
+// the component must address its peers by other names.
 type Proxy struct {
 	from  string
 	links map[string]*Link // links of the proxy, by Target.Host
