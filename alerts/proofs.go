@@ -44,8 +44,8 @@ type Cause struct {
 	// Phase is the phase of the run in which the cause begins. The cause is the first fault of the phase or, if no
 	// fault begins in the phase, the phase itself.
 	Phase string
-	// Last reports whether the cause begins with the last fault of the phase instead of the first. Alerts on the number
-	// of faults need it.
+	// Last reports whether the cause begins with the last fault of the phase instead of the first. It is for alerts on
+	// the number of faults.
 	Last bool
 	// Since is a PromQL expression, or empty. The cause begins when the expression first has a result after the start
 	// of the phase. Use it for faults whose effect is delayed, for example by a grace period.

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// MetricsServerVersion is the version of the metrics-server module.
+// MetricsServerVersion is the version of the metrics-server module that is linked into this program.
 const MetricsServerVersion = "v0.9.0"
 
 // Cluster returns the description of the plane. Before the plane is ready, it returns the zero value.

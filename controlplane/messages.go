@@ -35,7 +35,7 @@ const (
 // goroutine. The user's writer may block, as a terminal does after Ctrl-S, and must not delay the end of a fault.
 type messages struct {
 	to       io.Writer
-	patience time.Duration // the time limit of flush
+	patience time.Duration // maximum time that flush waits
 	queue    chan message
 	open     context.Context // done after close; lines then no longer reach the user's writer
 	end      context.CancelFunc
@@ -45,8 +45,8 @@ type messages struct {
 	unread int        // number of lines that were omitted because the queue was full
 }
 
-// message is a line for the user's writer. If forwarded is not nil, it is instead a request to close forwarded when all
-// earlier lines are written.
+// message is a line for the user's writer. If forwarded is not nil, the message is instead a request to close forwarded
+// when all earlier lines are written.
 type message struct {
 	line      string
 	forwarded chan struct{}

@@ -80,7 +80,7 @@ type Plane struct {
 	mu          sync.Mutex
 	state       control.State
 	since       time.Time        // the time at which state began
-	cause       string           // why the plane stops; empty while it does not stop
+	cause       string           // reason why the plane stops; empty while the plane does not stop
 	cluster     *control.Cluster // description of the plane; nil before the plane is ready; replaced, never modified
 	connections connections
 }

@@ -54,7 +54,7 @@ func needOf(cfg control.Config, resumed bool) resources {
 	return n
 }
 
-// memoryShared is the memory that all components of a release share: the pages of their common executable.
+// memoryShared is the memory in bytes that all components of a release share: the pages of their common executable.
 const memoryShared = 128 << 20
 
 // memoryOf returns the private memory that one component of a kind uses when a plane has just become ready, plus a

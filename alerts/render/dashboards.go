@@ -54,8 +54,8 @@ func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// generators returns the UIDs of the dashboards about a run. The bundle omits them without the job of the load
-// generator.
+// generators returns the UIDs of the dashboards about a run. The bundle omits these dashboards if the installation does
+// not scrape the load generator.
 func generators() []string { return []string{"stormglass-loadgen", "stormglass-run"} }
 
 // panels renders the queries of a dashboard, and reports whether at least one query remains.

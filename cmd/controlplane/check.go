@@ -11,9 +11,9 @@ import (
 	"github.com/stormglass/stormglass/controlplane/programs"
 )
 
-// checkCommand returns the command that checks a component's flags for `up`. `up` runs it in a separate process,
-// because the check constructs the component's command, and a process can construct only one (see package component).
-// `linked` holds the flags that the linked components have added to pflag.CommandLine.
+// checkCommand returns the command that checks a component's flags for `up`. `up` runs this command in a separate
+// process, because the check constructs the component's command, and a process can construct only one such command (see
+// package component). `linked` holds the flags that the linked components have added to pflag.CommandLine.
 func checkCommand(linked *pflag.FlagSet) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check KIND < CHECK.json",

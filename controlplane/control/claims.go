@@ -10,7 +10,8 @@ type Claim struct {
 	Alone bool   // whether the fault needs the part exclusively
 }
 
-// ProcessClaim returns a claim on a component's process. If alone is true, it excludes all other claims on the process.
+// ProcessClaim returns a claim on a component's process. If alone is true, the claim excludes all other claims on the
+// process.
 func ProcessClaim(name string, alone bool) Claim { return Claim{"the process of " + name, alone} }
 
 // Link is the network connection on which component From connects to component To.

@@ -120,11 +120,11 @@ type ScrapeTarget struct {
 
 // Deviation is one setting that differs from upstream's default.
 type Deviation struct {
-	Component string `json:"component"` // kind of component
-	Setting   string `json:"setting"`   // flag or field
+	Component string `json:"component"` // kind of the component
+	Setting   string `json:"setting"`   // name of the flag or field
 	Value     string `json:"value"`
 	Default   string `json:"default"` // upstream's default, or "(unset)"
-	Reason    string `json:"reason"`  // "set by the user", or why Stormglass sets it
+	Reason    string `json:"reason"`  // "set by the user", or the reason why Stormglass sets the value
 }
 
 // State is a state of a plane.
@@ -188,7 +188,7 @@ type ComponentStatus struct {
 	Exit string `json:"exit,omitempty"`
 }
 
-// EtcdStatus is an etcd member's own status.
+// EtcdStatus is the status that an etcd member reports.
 type EtcdStatus struct {
 	// Term is the Raft term, which increases with every election.
 	Term int64 `json:"term"`

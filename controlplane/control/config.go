@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Config configures a bundled control plane (field `controlPlane` of a scenario). By default it has one process each of
-// etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults, except a few settings
-// that each report lists.
+// Config configures a bundled control plane (field `controlPlane` of a scenario). By default, the control plane has one
+// process each of etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults, except a
+// few settings that each report lists.
 type Config struct {
 	// Version: Kubernetes version, "1.37" (default), "1.36" or "1.35"; it also selects the etcd version
 	// (docs/reference/versions.md)
@@ -22,12 +22,12 @@ type Config struct {
 	// EmulatedVersion: version that API servers, scheduler and controller manager emulate, such as "1.36"
 	EmulatedVersion string `yaml:"emulatedVersion,omitempty" json:"emulatedVersion,omitempty"`
 
-	Etcd              Etcd              `yaml:"etcd,omitempty" json:"etcd,omitempty"`                           // the etcd members
-	APIServer         APIServer         `yaml:"apiServer,omitempty" json:"apiServer,omitempty"`                 // kube-apiserver
-	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // kube-controller-manager
-	Scheduler         Scheduler         `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`                 // kube-scheduler
-	MetricsServer     MetricsServer     `yaml:"metricsServer,omitempty" json:"metricsServer,omitempty"`         // metrics-server
-	// CloudControllerManager: cloud-controller-manager and its simulated cloud (docs/reference/cloud.md)
+	Etcd              Etcd              `yaml:"etcd,omitempty" json:"etcd,omitempty"`                           // settings of the etcd members
+	APIServer         APIServer         `yaml:"apiServer,omitempty" json:"apiServer,omitempty"`                 // settings of kube-apiserver
+	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // settings of kube-controller-manager
+	Scheduler         Scheduler         `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`                 // settings of kube-scheduler
+	MetricsServer     MetricsServer     `yaml:"metricsServer,omitempty" json:"metricsServer,omitempty"`         // settings of metrics-server
+	// CloudControllerManager: settings of cloud-controller-manager and its simulated cloud (docs/reference/cloud.md)
 	CloudControllerManager CloudControllerManager `yaml:"cloudControllerManager,omitempty" json:"cloudControllerManager,omitzero"`
 	// FeatureGates: feature gates to turn on or off in every component that has them; a component's own flags take
 	// precedence
@@ -98,7 +98,7 @@ type ControllerManager struct {
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // number of processes, default 1; one leads
 	// QPS: --kube-api-qps of each controller's client, default 20; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out to use the default, or write -1 for no limit"`
-	// Burst: --kube-api-burst, default 30.
+	// Burst: --kube-api-burst of each controller's client, default 30.
 	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out to use the default"`
 	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }
@@ -132,7 +132,7 @@ type CloudControllerManager struct {
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"`
 	// QPS: --kube-api-qps of each controller's client, default 20; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out to use the default, or write -1 for no limit"`
-	// Burst: --kube-api-burst, default 30.
+	// Burst: --kube-api-burst of each controller's client, default 30.
 	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out to use the default"`
 	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 	Cloud Cloud `yaml:"cloud,omitempty" json:"cloud,omitzero"`  // the simulated cloud; cloud-api serves its API
@@ -183,7 +183,8 @@ const (
 // kube-apiserver-0-2006-01-02T15-04-05.000.log.
 const AuditLogs = "audit"
 
-// LoadUser is the user name with which the load authenticates on a bundled plane. API servers audit only this user's requests.
+// LoadUser is the user name with which the load authenticates on a bundled plane. API servers audit only this user's
+// requests.
 const LoadUser = "stormglass-loadgen"
 
 // LoadGroup is the group of LoadUser.

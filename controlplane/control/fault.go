@@ -90,7 +90,7 @@ func (f Fault) Selectors() []string {
 	return f.Components
 }
 
-// FaultStatus is the status of a fault.
+// FaultStatus is the status of a fault that a client has requested.
 type FaultStatus struct {
 	// ID is the fault's number: "1" for the first fault after each start of the plane.
 	ID string `json:"id"`
@@ -98,9 +98,9 @@ type FaultStatus struct {
 	// On lists the names of the affected components, even if the fault selected them by role.
 	On []string `json:"on,omitempty"`
 	// Asked is the time of the request, and Active the time at which the fault became active. Ends is the time at which
-	// the fault is due to end; zero means that it lasts until it is cleared. Ended is the time at which the supervisor
-	// had completely undone it; zero means not yet. If Error is set and Ended is zero, undoing failed: clear the fault
-	// to try again.
+	// the fault is due to end; zero means that the fault lasts until it is cleared. Ended is the time at which the
+	// supervisor had completely undone the fault; zero means not yet. If Error is set and Ended is zero, undoing
+	// failed: clear the fault to try again.
 	Asked  time.Time `json:"asked"`
 	Active time.Time `json:"active"`
 	Ends   time.Time `json:"ends,omitzero"`
@@ -167,7 +167,8 @@ type FaultKind struct {
 	Delays string
 	// Momentary reports whether faults of the kind have no length, because they end by themselves.
 	Momentary bool
-	// Lead is the time that a fault needs to begin. A run requests the fault this much earlier.
+	// Lead is the time that a fault needs to begin. A run requests the fault this much before the time at which it
+	// should begin.
 	Lead time.Duration
 
 	// On lists the kinds of component that the fault may name; empty means all kinds.

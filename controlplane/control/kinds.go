@@ -30,9 +30,9 @@ const (
 // reverse order.
 type Stage int
 
-// The stages.
+// The stages, in the order in which they start.
 const (
-	StageStorage  Stage = iota // etcd
+	StageStorage  Stage = iota // the etcd members
 	StageServices              // Stormglass's services (docs/reference/services.md)
 	StageAPI                   // API servers
 	StageClients               // components that need an API server

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/internal/commandline"
 )
 
-// Program is a controlplane program.
+// Program describes an executable file of the program controlplane.
 type Program struct {
 	Path string
 	// Revision is the Git revision from which the program was built; "" if unknown.

@@ -234,8 +234,9 @@ func (t *tail) lastMessage() string {
 }
 
 // ParentPipeEnv is the environment variable with the number of an inherited descriptor: the read end of a pipe whose
-// write end only the parent holds. End of file on it means that the parent has ended for any reason. The process then
-// kills itself immediately. Start sets the variable for the supervisor, and the supervisor sets it for each component.
+// write end only the parent holds. End of file on the pipe means that the parent has ended for any reason. The process
+// then kills itself immediately. Start sets the variable for the supervisor, and the supervisor sets it for each
+// component.
 const ParentPipeEnv = "STORMGLASS_PARENT_PIPE"
 
 // StartAttended starts a program that ends when this process ends, because the program obeys ParentPipeEnv. The program

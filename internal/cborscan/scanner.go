@@ -162,7 +162,7 @@ func argument(head []byte) uint64 {
 	return binary.BigEndian.Uint64(wide[:])
 }
 
-// The major types.
+// The major types of CBOR items.
 const (
 	unsigned = iota
 	negative

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// Annotations of flags.
+// The keys of annotations of flags: heading is for the heading of a flag in the help, kubectls for flags of kubectl.
 const (
 	heading  = "heading"
 	kubectls = "kubectl"

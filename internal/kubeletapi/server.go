@@ -23,7 +23,7 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Port is the port of a kubelet.
+// Port is the port at which a kubelet serves its API by default.
 const Port = 10250
 
 // Node is the source of the data of one node.

@@ -29,8 +29,8 @@ var off = []string{
 	"ST1016", // names of receivers
 }
 
-// mayFail matches functions whose errors callers may ignore: they can do nothing about them, or the errors repeat the
-// error of an earlier write.
+// mayFail matches functions whose errors callers may ignore: the caller can do nothing about the error, or the error
+// repeats the error of an earlier write.
 var mayFail = regexp.MustCompile(`^fmt\.Fprint|^os\.Remove|\.[cC]lose$`)
 
 func main() {
@@ -59,8 +59,9 @@ var ignoredErrors = &analysis.Analyzer{
 	},
 }
 
-// unusedCode reports the unused code that unused.Analyzer returns. The go command vets a package without its tests and together
-// with them. If there are tests, unusedCode checks only the package with the tests, because they may use the code.
+// unusedCode reports the unused code that unused.Analyzer returns. The go command vets a package twice, without and
+// with its tests. If there are tests, unusedCode checks only the package with the tests, because the tests may use the
+// code.
 var unusedCode = &analysis.Analyzer{
 	Name:     "unused",
 	Doc:      "report unused code",

@@ -78,7 +78,7 @@ func rows() []row {
 	return all
 }
 
-// For returns the metrics that the table lists under a reader, sorted by name.
+// For returns the metrics that the table contains for a reader, sorted by name.
 func For(by Reader) []Metric {
 	var all []Metric
 	for _, r := range rows() {

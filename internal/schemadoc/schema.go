@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// Draft is the dialect of the schemas.
+// Draft is the JSON Schema dialect of the generated schemas.
 const Draft = "https://json-schema.org/draft/2020-12/schema"
 
 // Part is a JSON Schema, or a part of one.

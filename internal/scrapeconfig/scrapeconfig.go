@@ -47,7 +47,7 @@ type Options struct {
 	Interval time.Duration
 	// Rules contains rule files (*.yaml), which Write copies. Nil means no rules.
 	Rules fs.FS
-	// Owner is the plane or run, such as "the control plane in ...". The first line of each file contains it.
+	// Owner describes the plane or run, such as "the control plane in ...". The first line of each file contains Owner.
 	Owner string
 }
 

@@ -184,7 +184,7 @@ func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 // Decode refuses a zero in the document for a field with this tag. The tag `was:"NAME"` contains a former name.
 type knownField struct {
 	value     reflect.Value
-	zero, was string // the values of the tags
+	zero, was string // the values of the tags `zero` and `was`
 }
 
 // knownFields adds a struct's fields to `known`, by name. It includes fields of embedded structs (`yaml:",inline"`).

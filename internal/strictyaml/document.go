@@ -26,8 +26,8 @@ type Document struct {
 	Deprecated []*Error
 	root       *yaml.Node
 	begin      int // number of the document's first line in the file
-	// overrides maps the nodes that Set and Overlay have added to the origin of the override. Errors in these nodes
-	// name the origin.
+	// overrides contains the nodes that come from Set and Overlay. It maps each node to the origin of the override.
+	// Errors in these nodes name the origin.
 	overrides map[*yaml.Node]origin
 	// layer is the name of the applied overlay, or "". Errors outside the overrides begin with this name.
 	layer string

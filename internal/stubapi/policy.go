@@ -9,8 +9,8 @@ import (
 type Request struct {
 	N      int64 // number of the request, from 0, in the order in which the stub receives requests
 	Method string
-	Path   string // without the query
-	Query  string // as the client sent it
+	Path   string // path of the URL, without the query
+	Query  string // query of the URL, as the client sent it
 	At     time.Time
 	Watch  bool
 }

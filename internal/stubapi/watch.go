@@ -185,7 +185,7 @@ func Spoils(list map[int64]map[int64]Spoil) Script {
 
 // piece is one message to a watch: an event, invalid bytes, or the end of the watch.
 type piece struct {
-	event *event // nil for invalid bytes and for the end
+	event *event // the event to send; nil for invalid bytes and for the end
 	spoil Spoil
 }
 

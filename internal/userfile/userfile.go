@@ -14,8 +14,8 @@ import (
 
 // The maximum sizes of files in bytes. Each is much larger than any useful file of its kind.
 const (
-	Text   = 4 << 20   // scenarios, rules, configuration and keys
-	Replay = 256 << 20 // recorded request times that a run replays
+	Text   = 4 << 20   // maximum size of scenarios, rules, configuration and keys
+	Replay = 256 << 20 // maximum size of recorded request times that a run replays
 )
 
 // Read returns the content of a regular file of at most limit bytes. The errors do not contain the path of the file.

@@ -201,7 +201,7 @@ type EtcdStatus struct {
 	Term    int64    `json:"raftTerm,string"`
 	DBSize  int64    `json:"dbSize,string"`
 	DBInUse int64    `json:"dbSizeInUse,string"`
-	Errors  []string `json:"errors"` // alarms, such as "NOSPACE"
+	Errors  []string `json:"errors"` // raised alarms, such as "NOSPACE"
 }
 
 // EtcdStatus gets the status of one member.

@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// Backend is one server.
+// Backend is one server behind the balancer.
 type Backend struct {
 	// Name is the server's name in State. Address is the host:port where the server listens. Ready is the URL of the
 	// readiness check, to which the server responds with status 200 while it accepts new connections.
@@ -173,7 +173,7 @@ func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 type server struct {
 	Backend
 	ready  bool
-	missed int // consecutive checks without a response
+	missed int // number of consecutive checks without a response
 	conns  map[*pair]struct{}
 }
 

@@ -19,7 +19,7 @@ type mechanism struct {
 	// lacks returns an error if the plane or this machine does not support the fault, for example because a program is
 	// missing. It changes nothing. Nil means that there is nothing to check.
 	lacks func(*Manager, context.Context, control.Fault) error
-	// begin activates a fault. If begin fails, the returned effect undoes the changes that it has made.
+	// begin activates a fault. If begin fails, the returned effect undoes the changes that begin has made.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin is the time limit for undoing the fault; zero means 30 s.
 	undoWithin time.Duration

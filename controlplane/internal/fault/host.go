@@ -58,8 +58,8 @@ type Host interface {
 	LinkRelease(ctx context.Context, r control.Release) error
 	Move(name string, to control.Release) error
 
-	// Rehearse takes a snapshot of etcd, stops all components, restores the snapshot and starts them on the restored
-	// data. It returns when they are ready. If a step fails, the plane goes back to its previous data.
+	// Rehearse takes a snapshot of etcd, stops all components, restores the snapshot, and starts the components on the
+	// restored data. It returns when they are ready. If a step fails, the plane goes back to its previous data.
 	Rehearse(ctx context.Context) error
 
 	// SetLimit sets a soft limit of a component's process, like the function SetLimit of this package. The limit is
@@ -109,7 +109,7 @@ type Link interface {
 // Rlimit is a resource limit of a process (see setrlimit(2)), by its name in messages.
 type Rlimit string
 
-// The limits that faults lower.
+// The resource limits that faults lower.
 const (
 	OpenFiles Rlimit = "open files"
 	FileSize  Rlimit = "a file's size"

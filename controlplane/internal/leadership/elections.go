@@ -50,7 +50,7 @@ func (all Elections) Report(ctx context.Context, report func(control.Event)) {
 
 // The messages that components log when they are elected.
 const (
-	etcdElected  = "became leader at term " // message in raft.go of go.etcd.io/raft
+	etcdElected  = "became leader at term " // etcd's message, in raft.go of go.etcd.io/raft
 	leaseElected = "Successfully acquired lease"
 )
 
@@ -142,8 +142,8 @@ func (l *Log) Next() []control.Event {
 	return events
 }
 
-// tailBytes is the maximum number of bytes that a Log reads at a time. maxLine is the maximum number of bytes that it
-// keeps of an incomplete line.
+// tailBytes is the maximum number of bytes that a Log reads at a time. maxLine is the maximum number of bytes that a
+// Log keeps of an incomplete line.
 const (
 	tailBytes = 256 << 10
 	maxLine   = 64 << 10

@@ -24,7 +24,8 @@ import (
 
 // Config describes the plane whose components Start shows. Every field must be set.
 type Config struct {
-	// Admin is the identity that registers the nodes, because kubelets may not label themselves as control-plane nodes.
+	// Admin is the administrator's client configuration. It registers the nodes, because kubelets may not label
+	// themselves as control-plane nodes.
 	Admin *rest.Config
 	Keys  pki.Dir
 	// MetricsServerVersion is the tag of the image of metrics-server.

@@ -31,23 +31,23 @@ const (
 // The identities, one per component and purpose.
 const (
 	APIServer           = "kube-apiserver"            // serving certificate of kube-apiserver
-	APIServerEtcd       = "kube-apiserver-etcd"       // client of etcd
-	APIServerAggregator = "kube-apiserver-aggregator" // client of aggregated API servers
-	Scheduler           = "kube-scheduler"            // client of the API server
+	APIServerEtcd       = "kube-apiserver-etcd"       // client certificate of kube-apiserver for etcd
+	APIServerAggregator = "kube-apiserver-aggregator" // client certificate of kube-apiserver for aggregated API servers
+	Scheduler           = "kube-scheduler"            // client certificate of kube-scheduler for the API server
 	SchedulerServing    = "kube-scheduler-serving"    // serving certificate of kube-scheduler, for its metrics
-	Controllers         = "kube-controller-manager"   // client of the API server
+	Controllers         = "kube-controller-manager"   // client certificate of kube-controller-manager for the API server
 	ControllersServing  = "kube-controller-manager-serving"
-	MetricsServer       = "metrics-server" // client of the API server and kubelets
+	MetricsServer       = "metrics-server" // client certificate of metrics-server for the API server and kubelets
 	MetricsServing      = "metrics-server-serving"
-	CloudControllers    = "cloud-controller-manager" // client of the API server and the cloud
+	CloudControllers    = "cloud-controller-manager" // client certificate for the API server and the cloud's API
 	CloudServing        = "cloud-controller-manager-serving"
 	EtcdServing         = "etcd"
 	EtcdPeer            = "etcd-peer"
-	EtcdClient          = "etcdctl"     // client of etcd, for people who run etcdctl
-	EtcdScrape          = "etcd-scrape" // client of etcd that reads metrics; etcd has no narrower permission for that
-	Admin               = "admin"       // client of the API server for people, in the group system:masters
-	Loadgen             = "loadgen"     // client for loadgen: cluster-admin by RBAC, never system:masters
-	Scrape              = "scrape"      // client that reads metrics, in the group system:monitoring
+	EtcdClient          = "etcdctl"     // client certificate for people who run etcdctl
+	EtcdScrape          = "etcd-scrape" // client certificate for etcd's metrics; etcd has no narrower permission for that
+	Admin               = "admin"       // client certificate for people, in the group system:masters
+	Loadgen             = "loadgen"     // client certificate of loadgen: cluster-admin by RBAC, never system:masters
+	Scrape              = "scrape"      // client certificate for reading metrics, in the group system:monitoring
 	Services            = "services"    // serving certificate of the programs in package service
 	ServicesClient      = "kube-apiserver-services"
 	// KubeletClient is the API server's identity for calls to kubelets. It is also the user name in the certificate.

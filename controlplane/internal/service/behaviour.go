@@ -45,7 +45,7 @@ type conduct struct {
 	mu        sync.Mutex // guards the fields below
 	behaviour Behaviour
 	random    *rand.Rand
-	limiter   *rate.Limiter // nil means unlimited
+	limiter   *rate.Limiter // rate limiter; nil means unlimited
 	changed   chan struct{} // closed when the behaviour changes
 }
 

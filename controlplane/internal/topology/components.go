@@ -220,9 +220,9 @@ func (c *component) audit(cfg control.Config, l Layout) {
 	c.setDeviation("audit-log-maxbackup", auditBackups, "100", "apiServer.audit: at most 4 GB of log for each API server")
 }
 
-// auditPolicy returns the content of Layout.AuditPolicy, or nil if the config does not enable auditing. The policy
-// omits the load's watches, because their clients decide how long they last. It also omits the stage RequestReceived,
-// because the event of the last stage also contains the time when the request was received.
+// auditPolicy returns the content of the file Layout.AuditPolicy, or nil if the config does not enable auditing. The
+// policy omits the load's watches, because their clients decide how long they last. It also omits the stage
+// RequestReceived, because the event of the last stage also contains the time when the request was received.
 func auditPolicy(cfg control.Config) []byte {
 	if !cfg.Audited() && !cfg.APIServer.SendsAudit() {
 		return nil

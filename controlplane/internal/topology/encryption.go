@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// EncryptionConfig returns the content of Layout.Encryption for an API server. With it, the API server writes Secrets
-// with the configured provider, and reads Secrets that are in plain text or were written with any provider.
+// EncryptionConfig returns the content of the file Layout.Encryption for an API server. With it, the API server writes
+// Secrets with the configured provider, and reads Secrets that are in plain text or were written with any provider.
 func EncryptionConfig(cfg control.Config, l Layout, apiServer string, key []byte) []byte {
 	provider := cfg.APIServer.Encryption
 	providers := control.EncryptionProviders()

@@ -41,13 +41,13 @@ type Plan struct {
 	// MetricsServerPort is the port at which API servers reach metrics-server. Zero means that there is no
 	// metrics-server.
 	MetricsServerPort int
-	// SchedulerConfig is the content of Layout.SchedulerConfig.
+	// SchedulerConfig is the content of the scheduler's configuration file, Layout.SchedulerConfig.
 	SchedulerConfig []byte
-	// AuditPolicy is the content of Layout.AuditPolicy, or nil if auditing is off.
+	// AuditPolicy is the content of the file Layout.AuditPolicy, or nil if auditing is off.
 	AuditPolicy []byte
-	// Tracing is the content of Layout.Tracing, or nil if tracing is off.
+	// Tracing is the content of the file Layout.Tracing, or nil if tracing is off.
 	Tracing []byte
-	// Authorization is the content of Layout.Authorization, or nil if flags configure authorization.
+	// Authorization is the content of the file Layout.Authorization, or nil if flags configure authorization.
 	Authorization []byte
 	// Deviations lists the settings that differ from upstream's defaults. It leaves out settings that every
 	// installation must make: certificates, addresses of other components and data directories.

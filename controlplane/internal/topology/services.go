@@ -68,8 +68,8 @@ func (c *component) authenticate(cfg control.Config, l Layout) {
 	}
 }
 
-// AuthenticationConfig returns the content of Layout.Authentication. It makes API servers accept tokens of the issuer,
-// in addition to service account tokens. authority is the CA certificate of the issuer, in PEM.
+// AuthenticationConfig returns the content of the file Layout.Authentication. It makes API servers accept tokens of the
+// issuer, in addition to service account tokens. authority is the CA certificate of the issuer, in PEM.
 func AuthenticationConfig(issuer string, authority []byte) []byte {
 	return fmt.Appendf(nil, `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
@@ -94,13 +94,13 @@ func (c *component) authorize(cfg control.Config, l Layout) {
 	c.setDeviation("authorization-mode", "Node,RBAC", "AlwaysAllow", "as in every production cluster")
 }
 
-// ABACPolicy returns the content of Layout.ABACPolicy, a policy that allows the load everything.
+// ABACPolicy returns the content of the file Layout.ABACPolicy, a policy that allows the load everything.
 func ABACPolicy(cfg control.Config) []byte {
 	return fmt.Appendf(nil, `{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": %q, "apiGroup": "*", "namespace": "*", "resource": "*", "nonResourcePath": "*"}}
 `, cfg.LoadUserName())
 }
 
-// authorizationConfig returns the content of Layout.Authorization, or nil if API servers do not call
+// authorizationConfig returns the content of the file Layout.Authorization, or nil if API servers do not call
 // authorization-webhook. API servers call it for the load and for users that are neither the plane's nor Kubernetes'
 // own, so that the plane works and can be measured even while API servers deny other requests.
 func authorizationConfig(cfg control.Config, l Layout) []byte {

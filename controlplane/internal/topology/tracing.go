@@ -23,7 +23,7 @@ func (c *component) trace(t control.SpanExport) bool {
 	return true
 }
 
-// tracingConfig returns the content of Layout.Tracing, or nil if tracing is off.
+// tracingConfig returns the content of the file Layout.Tracing, or nil if tracing is off.
 func tracingConfig(cfg control.Config) []byte {
 	if cfg.Tracing.Endpoint == "" {
 		return nil

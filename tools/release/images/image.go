@@ -29,7 +29,7 @@ func imageNames() []string { return []string{"loadgen", "controlplane"} }
 
 // release is the input for building the images.
 type release struct {
-	programs   string // directory with a folder for each platform
+	programs   string // directory that has a folder with programs for each platform
 	repository string
 	version    string
 	created    time.Time

@@ -35,7 +35,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// The defaults of Options.
+// The default values of the fields of Options.
 const (
 	DefaultWriters = 4
 	DefaultSize    = 1 << 20

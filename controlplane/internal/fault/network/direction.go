@@ -16,15 +16,15 @@ import (
 const queued = 1024
 
 // direction carries the bytes of one connection in one direction. A reader puts chunks of bytes with their arrival
-// times in a queue, a toxic (toxiproxy's name for a pipe with a condition) removes them when they are due, and a writer
-// sends them. Only one toxic runs at a time. Switching to another toxic loses no data.
+// times in a queue. A toxic (toxiproxy's name for a pipe with a condition) removes each chunk when it is due, and a
+// writer sends it. Only one toxic runs at a time. Switching to another toxic loses no data.
 type direction struct {
 	in     chan *stream.StreamChunk
 	stub   *toxics.ToxicStub
 	out    *stream.ChanReader
 	random uint64 // number of the random stream for the jitter, see streamOf
 	turns  chan turn
-	ended  chan struct{} // closed when the last toxic has ended
+	ended  chan struct{} // closed when the last toxic of this direction has ended
 }
 
 type turn struct {
@@ -112,7 +112,7 @@ func (d *direction) read(source io.Reader) {
 // whose delays are whole milliseconds, and whose jitter is not reproducible because it uses the global random source.
 type latency struct {
 	delay, jitter time.Duration
-	random        *rand.Rand // separate for each direction of each connection
+	random        *rand.Rand // source of the jitter, separate for each direction of each connection
 }
 
 func newLatency(c Condition, stream uint64) *latency {

@@ -69,7 +69,7 @@ func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 // annotation is the prefix of the annotation key that a mutating webhook adds. The webhook's number follows the prefix.
 const annotation = "stormglass.dev/webhook-"
 
-// annotate returns a JSON patch that adds an annotation to an object, or nil if the object already has it.
+// annotate returns a JSON patch that adds an annotation to an object, or nil if the object already has the annotation.
 func annotate(object []byte, key string) ([]byte, error) {
 	var of meta.PartialObjectMetadata
 	if err := json.Unmarshal(object, &of); err != nil {
@@ -124,7 +124,7 @@ func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	allow(out, review, nil)
 }
 
-// decode reads a review. If it cannot, it responds to the request with an error and returns false.
+// decode reads the review in a request. If there is no valid review, decode responds with an error and returns false.
 func decode(out http.ResponseWriter, r *http.Request) (*admission.AdmissionReview, bool) {
 	var review admission.AdmissionReview
 	err := json.NewDecoder(http.MaxBytesReader(out, r.Body, maxReview)).Decode(&review)
