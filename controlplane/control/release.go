@@ -13,7 +13,8 @@ import (
 
 // Release is a minor version of Kubernetes, with the versions of its components and of the matching etcd.
 type Release struct {
-	// For example, Minor is "1.37", Kubernetes is "v1.37.1" and Etcd is "3.7.0".
+	// Minor is the minor version of Kubernetes, such as "1.37". Kubernetes and Etcd are complete versions, such as
+	// "v1.37.1" and "3.7.0".
 	Minor, Kubernetes, Etcd string
 }
 

@@ -125,8 +125,8 @@ func optionalValue(c *cobra.Command, args []string) (found *pflag.Flag) {
 	return found
 }
 
-// lastAddress returns the last argument that contains a colon and may therefore be HOST:PORT. It returns "" if there is
-// none.
+// lastAddress returns the last argument that contains a colon and may therefore be HOST:PORT. It returns "" if no
+// argument contains a colon.
 func lastAddress(args []string) string {
 	for _, arg := range slices.Backward(args) {
 		if strings.Contains(arg, ":") {

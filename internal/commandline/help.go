@@ -56,7 +56,7 @@ func Group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// Heading gives the flags that were added since its last call a heading in the help.
+// Heading sets the heading in the help for the flags that were added since the last call of Heading.
 func Heading(flags *pflag.FlagSet, title string) {
 	flags.SortFlags = false // show headings, and the flags under each, in the order in which they were added
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -53,7 +53,7 @@ type Scanner struct {
 	entered int      // number of open objects that were entered
 	beyond  int      // number of open objects and arrays that are skipped, within the innermost entered object
 	arrays  uint64   // a bit for each of the innermost 64 skipped containers: 1 for an array, 0 for an object
-	further []uint64 // the same bits for the outer skipped containers, 64 in each element
+	further []uint64 // like arrays, for the outer skipped containers: 64 bits in each element
 	hex     uint8    // number of unread digits of a \u escape
 	literal string   // the unread part of true, false or null
 	// inKey reports whether the current string is a key. The fields from inKey to partial are the state of the current

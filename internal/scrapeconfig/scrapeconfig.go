@@ -253,7 +253,7 @@ type scrapeConfig struct {
 	ProxyURL      string          `yaml:"proxy_url,omitempty"`
 	Discovery     []fileDiscovery `yaml:"file_sd_configs"`
 
-	job   string // label job of the targets; configurations with different credentials may have the same label
+	job   string // value of the label job of the targets; configurations with different credentials may have the same value
 	found []targetGroup
 }
 

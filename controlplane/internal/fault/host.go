@@ -62,8 +62,8 @@ type Host interface {
 	// restored data. It returns when they are ready. If a step fails, the plane goes back to its previous data.
 	Rehearse(ctx context.Context) error
 
-	// SetLimit sets a soft limit of a component's process, like the function SetLimit of this package. The limit is
-	// effective immediately. SetLimit returns the previous limit.
+	// SetLimit sets the soft value of a resource limit of a component's process and returns the previous value. The
+	// change is effective immediately. See the function SetLimit of this package.
 	SetLimit(name string, of Rlimit, soft uint64) (was uint64, err error)
 	// Fsync returns the fsync agent in the current process of an etcd member.
 	Fsync(name string) (Fsync, error)

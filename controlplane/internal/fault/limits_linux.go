@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetLimit sets a soft limit of a process, effective immediately, and returns the earlier soft limit. The hard limit
-// does not change, so that the earlier soft limit can be restored.
+// SetLimit sets the soft value of a resource limit of a process and returns the previous value. The change is effective
+// immediately. The hard value does not change, so that the previous soft value can be restored.
 //
 // Descriptors that are already open stay open, even if they exceed the limit. Calls that would open another descriptor
 // fail with EMFILE. If accept fails, connections wait in the listener's queue until they time out. A write that would

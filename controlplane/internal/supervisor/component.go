@@ -286,8 +286,8 @@ func (s *Supervisor) Kill(ctx context.Context, name string) error {
 	})
 }
 
-// Stop ends a component with SIGTERM, and with SIGKILL when the component's grace period is over. The exit counts as
-// expected, and nothing restarts the component. It returns when the process has ended.
+// Stop ends a component with SIGTERM, and with SIGKILL when the component's grace period is over. Stop returns when the
+// process has ended. The exit counts as expected, and nothing restarts the component.
 func (s *Supervisor) Stop(ctx context.Context, name string) error {
 	return s.end(ctx, name, func(c *process.Child) { c.Stop(stopGrace(control.ComponentKind(name)), ctx.Done()) })
 }

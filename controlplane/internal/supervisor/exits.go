@@ -17,9 +17,9 @@ import (
 // production the kubelet (or systemd) restarts them regardless of the reason, and so does the supervisor. It counts
 // these restarts. The event of such an exit has Expected false.
 
-// backoffBase, backoffMax and backoffReset are the kubelet's back-off. The first restart is immediate. The second waits
-// 10 s, and each further restart waits twice as long as the one before, up to five minutes. After a process has run for
-// ten minutes, the back-off starts over.
+// backoffBase, backoffMax and backoffReset define the back-off, as in the kubelet. The first restart is immediate. The
+// second waits 10 s, and each further restart waits twice as long as the one before, up to five minutes. After a
+// process has run for ten minutes, the back-off starts over.
 const (
 	backoffBase  = 10 * time.Second
 	backoffMax   = 5 * time.Minute

@@ -71,7 +71,7 @@ func (p Plan) Listeners() []string {
 	return names
 }
 
-// Defaults maps kinds of component and flags to upstream's default values. Unknown defaults are missing.
+// Defaults maps kinds of component and flags to upstream's default values. An unknown default has no entry.
 type Defaults map[string]map[string]string
 
 // Build returns the plan of a plane with config cfg.
