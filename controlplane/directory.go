@@ -191,7 +191,7 @@ func Delete(path string) (foreign []string, err error) {
 // planeEntries returns the names of the entries that a plane and its observer write to the plane's directory, except
 // sockets and the lock.
 func planeEntries() []string {
-	var l topology.Layout // the paths of an empty Layout are names
+	var l topology.Layout // with an empty Layout, the paths are only file names
 	return []string{
 		l.Bin(), string(l.PKI()), l.Kubeconfigs(), l.Logs(), l.Data(""), control.AuditLogs, "prometheus", l.Config(), l.SchedulerConfig(),
 		l.AuditPolicy(), l.Tracing(), l.Authentication(), l.Authorization(), l.ABACPolicy(), l.CloudState(), portsFile, control.ClusterFile, control.StoppedFile,

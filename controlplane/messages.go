@@ -37,7 +37,7 @@ type messages struct {
 	to       io.Writer
 	patience time.Duration // maximum time that flush waits
 	queue    chan message
-	open     context.Context // done after close; lines then no longer reach the user's writer
+	open     context.Context // ends when messages is closed; later lines no longer reach the user's writer
 	end      context.CancelFunc
 
 	mu     sync.Mutex // guards log and unread, and keeps the log and the queue in the same order

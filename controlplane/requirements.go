@@ -57,8 +57,8 @@ func needOf(cfg control.Config, resumed bool) resources {
 // memoryShared is the memory in bytes that all components of a release share: the pages of their common executable.
 const memoryShared = 128 << 20
 
-// memoryOf returns the private memory that one component of a kind uses when a plane has just become ready, plus a
-// margin. `controlplane status` shows the actual values in the column PRIVATE.
+// memoryOf returns the private memory, in bytes, that one component of a kind uses when a plane has just become ready,
+// plus a margin. `controlplane status` shows the actual values in the column PRIVATE.
 func memoryOf(kind string) uint64 {
 	alone := map[string]uint64{control.KindAPIServer: 256 << 20, control.KindControllerManager: 64 << 20}
 	return cmp.Or(alone[kind], 48<<20)

@@ -65,7 +65,7 @@ type Etcd struct {
 
 // APIServer configures kube-apiserver.
 type APIServer struct {
-	// Replicas: default 1; several run behind a TCP load balancer that checks /readyz
+	// Replicas: number of processes, default 1; several run behind a TCP load balancer that checks /readyz
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// Descriptors: limit of open files per API server; default: the machine's limit
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`

@@ -22,7 +22,7 @@ import (
 	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
-// Config describes the plane whose components Start shows. Every field must be set.
+// Config describes the plane whose components Start represents as mirror pods. Every field must be set.
 type Config struct {
 	// Admin is the administrator's client configuration. It registers the nodes, because kubelets may not label
 	// themselves as control-plane nodes.

@@ -17,7 +17,8 @@ import (
 // tryCoordinatedRenew) and exits once its renew deadline has passed. Its kubelet restarts it. This sequence is called a
 // handover.
 
-// leaseMarked returns the beginning of the line that an API server logs when it marks the Lease of a kind of component.
+// leaseMarked returns the beginning of the line that an API server logs when it sets spec.preferredHolder of the Lease
+// of a kind of component.
 func leaseMarked(kind string) string {
 	return "Lease " + metav1.NamespaceSystem + "/" + kind + " holder changed from "
 }
@@ -25,8 +26,8 @@ func leaseMarked(kind string) string {
 // leaseLost is the message, in lower case, that the holder of a lease logs when it loses the lease and exits.
 const leaseLost = "leaderelection lost"
 
-// handoverWithin is the maximum time from the last mark of a Lease to the exit of its holder. The exit follows after a
-// renew deadline, which is 10 s by default.
+// handoverWithin is the maximum time from the moment at which an API server last sets spec.preferredHolder of a Lease
+// to the exit of the Lease's holder. The exit follows after a renew deadline, which is 10 s by default.
 const handoverWithin = time.Minute
 
 // handedOver reports whether a process ended because it handed over its lease. log is the output of the process, and
