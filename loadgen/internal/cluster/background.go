@@ -7,7 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// background repeats a function until the method `end` is called. It continues while an interrupted run cleans up.
+// background repeats a function until the method `end` is called. Canceling the context of `repeat` does not stop it,
+// so it also runs while an interrupted run cleans up.
 type background struct {
 	stop func()
 	done chan struct{}

@@ -25,11 +25,11 @@ import (
 type census struct {
 	forecast
 	there   map[string]map[string]labels.Set // labels of the existing objects, by resource, then by namespace and name
-	open    map[string]bool                  // resources that may have more objects than `there` lists
+	open    map[string]bool                  // resources that may have more objects than the field `there` contains
 	coming  map[string][]labels.Set          // labels of objects that loads create and delete during phases, by resource
-	batches map[string][]member              // expanded batches by path
+	batches map[string][]member              // objects of each batch, by the path of the batch in the scenario
 	deploys map[string]scenario.Action       // deploy actions by workload name
-	unnamed int                              // objects with generated names
+	unnamed int                              // number of objects with generated names so far
 	looked  int                              // number of objects examined so far
 }
 
@@ -38,19 +38,20 @@ type member struct {
 	key            string // namespace and name; ends with a slash if the API server generates the name
 	namespaced     bool
 	labels         labels.Set
-	count          int // number of objects of its kind in the batch
+	count          int // number of objects of this kind in the batch
 }
 
 const (
-	// maxMembers is the size of the largest batch whose objects the census renders one by one.
+	// maxMembers is the maximum number of objects of a batch for which the census renders every object from its
+	// template.
 	maxMembers = 50_000
-	// maxLooked is the maximum number of objects to examine. Beyond it, the census reports the effects of actions as
-	// unknown.
+	// maxLooked limits census.looked, and so the time of a forecast. If the census examines more objects, it reports
+	// the effects of actions as unknown.
 	maxLooked = 2_000_000
 )
 
-// controlled lists the resources whose objects controllers create on their own. It also lists nodes and namespaces, because
-// the setup adds labels to them.
+// controlled lists the resources whose objects controllers create on their own. It also lists nodes and namespaces,
+// because the setup of a run adds labels to them.
 var controlled = []string{"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "namespaces", "nodes"}
 
 // ofWorkloads are the resources whose objects controllers create for workloads.
@@ -109,7 +110,8 @@ func (c *census) add(resource, key string, of labels.Set) bool {
 	return true
 }
 
-// manifest adds the objects of a manifest. It does not count them, because forecast.manifests does.
+// manifest adds the objects of a manifest to the existing objects. It does not count them, because forecast.manifests
+// counts them.
 func (c *census) manifest(m scenario.Manifest) {
 	namespaces := len(c.t.BatchNamespaces())
 	if !m.Namespaced {
@@ -130,7 +132,7 @@ func (c *census) manifest(m scenario.Manifest) {
 	}
 }
 
-// run adds the objects and requests of all batches and actions.
+// run adds to the forecast the objects and requests of all batches and actions.
 func (c *census) run() {
 	for _, m := range c.s.SetupManifests() {
 		c.manifest(m)
@@ -150,7 +152,8 @@ func (c *census) batch(path string) plan.Batch {
 	return c.s.Batches[slices.IndexFunc(c.s.Batches, func(b plan.Batch) bool { return b.Path == path })]
 }
 
-// phase simulates the actions of a phase: first those at its start, in order, then the later ones at their times.
+// phase simulates the actions of a phase: first the actions at its start, in order, then the later actions at their
+// times.
 func (c *census) phase(p *scenario.Phase) {
 	for _, l := range c.s.Loads {
 		if l.Phase == p.Name && l.Batch().Has() {
@@ -208,8 +211,8 @@ func (c *census) phase(p *scenario.Phase) {
 	}
 }
 
-// act simulates one round of an action, and returns the number of its requests. `how` is the certainty of this number,
-// and `most` is its maximum.
+// act simulates one execution of an action, and returns the number of its requests. `how` is the certainty of this
+// number, and `most` is its maximum.
 func (c *census) act(a *scenario.Action, phase, path string, how plan.Certainty, most int) int {
 	switch {
 	case a.Has():
@@ -279,6 +282,7 @@ func (c *census) controllers(kind string) {
 }
 
 // make simulates an action that creates or applies the objects of a batch, and returns the number of its requests.
+// `how` and `most` are as in act.
 func (c *census) make(b plan.Batch, a scenario.Action, phase string, how plan.Certainty, most int) int {
 	row := func(m member, verb string, n int) {
 		c.sends(PreviewRequests{Load: "action " + a.Kind, Phase: phase, Verb: verb, Resource: m.resource, PeakPerSecond: float64(a.Rate), Total: int64(n), Certainty: how})
@@ -331,7 +335,7 @@ func (c *census) make(b plan.Batch, a scenario.Action, phase string, how plan.Ce
 	return sent
 }
 
-// matching returns the objects of a resource that a label selector matches, and how certain the result is.
+// matching returns the keys of the objects of a resource that a label selector matches, and how certain the result is.
 func (c *census) matching(resource, labelSelector string) ([]string, plan.Certainty) {
 	selector, err := labels.Parse(labelSelector)
 	if err != nil || c.open[resource] || slices.ContainsFunc(c.coming[resource], func(of labels.Set) bool { return selector.Matches(of) }) {
@@ -347,8 +351,8 @@ func (c *census) matching(resource, labelSelector string) ([]string, plan.Certai
 	return keys, plan.Exact
 }
 
-// namespacesOf returns how many collections an action lists to find objects of a resource: one for each namespace of
-// the batches or of the group, or 1 if the resource is cluster-scoped.
+// namespacesOf returns how many collections an action lists to find the selected objects: one for each namespace of the
+// selection's namespace group or, without a group, of the batches. For a cluster-scoped resource it returns 1.
 func (c *census) namespacesOf(s scenario.Selection) int {
 	if c.where(s.Resource) == inCluster {
 		return 1
@@ -359,8 +363,8 @@ func (c *census) namespacesOf(s scenario.Selection) int {
 	return len(c.t.BatchNamespaces())
 }
 
-// lists adds the list requests that an action sends to find its objects. It returns the listed objects, and how certain
-// that list is.
+// lists adds to the forecast the list requests that an action sends to find its objects. It returns the keys of these
+// objects, and how certain they are.
 func (c *census) lists(name, phase string, s scenario.Selection, how plan.Certainty) ([]string, plan.Certainty) {
 	keys, known := c.matching(s.Resource, s.LabelSelector)
 	if g := c.s.NamespaceGroup(s.NamespaceGroup); g != nil {
@@ -388,7 +392,8 @@ func (c *census) lists(name, phase string, s scenario.Selection, how plan.Certai
 	return keys, known
 }
 
-// target simulates an action on the objects that its target selects, and returns the number of its requests.
+// target simulates an action on the objects that its target selects, and returns the number of its requests. `how` and
+// `most` are as in act.
 func (c *census) target(a *scenario.Action, phase string, how plan.Certainty, most int) int {
 	resource := a.Target.Resource
 	name := "action " + a.Kind + " " + resource

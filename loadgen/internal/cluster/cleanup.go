@@ -71,16 +71,16 @@ func (r Removed) String() string {
 }
 
 const (
-	// CleanupBudget is the time limit of a cleanup. It allows for a restart of the API servers (up to a minute) and for
-	// a slow namespace controller.
+	// CleanupBudget is the time limit of a cleanup. It leaves time for a restart of the API servers (up to a minute)
+	// and for a slow namespace controller.
 	CleanupBudget = 5 * time.Minute
 	// namespaceWait is the maximum time for which one attempt waits until namespaces are gone. If some still exist, the
 	// attempt continues with the other objects.
 	namespaceWait = time.Minute
 	// namespacePoll is the longest pause between two checks of the namespaces. Each check lists pods.
 	namespacePoll = time.Second
-	// closedAfter is the time after which every API server has seen the deletion of a namespace and accepts no new
-	// objects in it. If a namespace has no pods then, the cleanup does not search it for pods again.
+	// closedAfter is the time from the deletion of a namespace until no API server accepts new objects in it. If the
+	// namespace has no pods then, the cleanup does not search it for pods again.
 	closedAfter = 3 * time.Second
 	// requestTimeout is the timeout of each request, such as a list of 500 objects or a deletion.
 	requestTimeout = 30 * time.Second
@@ -142,7 +142,7 @@ func wholeCleaner(cfg *rest.Config, of Leftovers, log func(string)) (*cleaner, e
 	return c, nil
 }
 
-// newCleaner creates a cleaner for the objects of one run, or of all runs if runID is "". To remove also devices,
+// newCleaner creates a cleaner for the objects of one run, or of all runs if runID is "". To also remove devices,
 // custom resource definitions and cluster-scoped objects of actions, the caller must set further fields.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
@@ -172,29 +172,29 @@ func (c *cleaner) except(keep []string) {
 // cleaner removes the objects of one run or of all runs, with repeated attempts.
 type cleaner struct {
 	client      kubernetes.Interface
-	metadata    metadata.Interface   // for kinds without a typed client
+	metadata    metadata.Interface   // client for kinds without a typed client
 	created     []scenario.Creatable // cluster-scoped kinds that actions create
-	definitions bool                 // whether to remove also custom resource definitions
-	devices     bool                 // whether to remove also ResourceSlices and DeviceClasses
-	locks       bool                 // whether to remove also locks of the cluster
-	jobs        bool                 // whether to remove also the cleanup Jobs of runs, after everything else
+	definitions bool                 // whether to also remove custom resource definitions
+	devices     bool                 // whether to also remove ResourceSlices and DeviceClasses
+	locks       bool                 // whether to also remove locks of the cluster
+	jobs        bool                 // whether to also remove the cleanup Jobs of runs, after everything else
 	ofJobs      metav1.ListOptions
-	discovery   discovery.DiscoveryInterface // if not nil, also remove the run's other cluster-scoped objects
+	discovery   discovery.DiscoveryInterface // finds the run's other cluster-scoped objects; nil: do not remove these
 	owned       metav1.ListOptions
-	runID       string       // "" for all runs
+	runID       string       // ID of the run whose objects to remove; "" for all runs
 	keep        []string     // IDs of the runs whose objects the cleaner keeps
-	made        *made        // records of the objects that the run or the cleaner created; nil: none
+	made        *made        // UIDs of objects that the run created or an attempt found; nil: not recorded
 	nodePrefix  string       // prefix of the names of the run's nodes; "" for no nodes
-	log         func(string) // called with each deletion; may be nil
+	log         func(string) // called with a line of text at each step; may be nil
 	notice      func(string) // called with the reason for a wait; may be nil
 	removed     Removed
 	unseen      []string        // kinds that any attempt reported as not listable
 	deleted     map[string]bool // objects already counted in removed, by kind and UID (in a dry run by UID)
-	nodesSeen   []item          // nodes found in any attempt; the cleaner finds the nodes' objects by them
+	nodesSeen   []item          // nodes that any attempt found; their names lead to their Leases and other objects
 }
 
-// persist repeats `attempt` until all objects are gone, ctx ends, CleanupBudget is over, or missing permissions are the
-// only obstacle. It returns the last error that says why objects remain.
+// persist repeats `attempt` until all objects are gone, ctx ends, CleanupBudget is over, or only missing permissions
+// prevent the removal. It returns the last error that says why objects remain.
 func (c *cleaner) persist(ctx context.Context) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(CleanupBudget))
@@ -258,7 +258,7 @@ func unreachable(err error) bool {
 	return err != nil && !errors.As(err, new(apierrors.APIStatus)) && !errors.Is(err, errNotGone)
 }
 
-// onlyRefused reports whether all errors joined in err are refusals because of missing permissions or credentials.
+// onlyRefused reports whether every error joined in err means that permissions are missing or credentials are invalid.
 func onlyRefused(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !onlyRefused(err) })
@@ -274,9 +274,9 @@ func explainCleanup(err error) error {
 	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))
 }
 
-// remove deletes listed objects and counts each object once in `removed`. It deletes an object only if the UID has not
-// changed since the list. An object that is already gone is not an error. If an object cannot be deleted, remove
-// continues with the next ones.
+// remove deletes listed objects with `del`, and counts each object once in `removed`. It deletes an object only if the
+// UID has not changed since the list. An object that is already gone is not an error. If an object cannot be deleted,
+// remove continues with the next ones.
 func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, del deletion) error {
 	if len(objects) == 0 {
 		return nil

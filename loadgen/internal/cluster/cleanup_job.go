@@ -31,10 +31,11 @@ const (
 type CleanupOptions struct {
 	// Image is an image with the program loadgen as its entry point.
 	Image string
-	// Namespace is the namespace of the Job or CronJob and of its ServiceAccount. Objects also returns this Namespace.
+	// Namespace is the namespace of the Job or CronJob and of its ServiceAccount. The method Objects also returns the
+	// Namespace object.
 	Namespace string
 	// Schedule is the schedule of a CronJob that removes the objects of runs whose deadline has passed. Empty means a
-	// Job that does this once.
+	// Job that removes them once.
 	Schedule string
 
 	run   string                  // ID of the run that the Job waits for; empty: the Job does not wait

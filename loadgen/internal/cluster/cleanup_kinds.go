@@ -34,8 +34,8 @@ type collection[L runtime.Object] interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-// listed lists a collection page by page. It returns the objects that match o and for which `keep` returns true; nil
-// means all objects. plural is the collection's name in errors.
+// listed lists a collection page by page. It returns the objects that match o and for which `keep` returns true. A nil
+// `keep` accepts all objects. plural is the collection's name in errors.
 func listed[L runtime.Object](ctx context.Context, plural string, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
 	var items []item
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) })
@@ -60,8 +60,8 @@ func removeListed[L runtime.Object](ctx context.Context, c *cleaner, kind, plura
 	return c.remove(ctx, kind, items, removed, byName(from))
 }
 
-// removeCreated removes from a cluster-scoped collection the objects that the run created. It finds them by the run's
-// label or, if they have lost it, by the field manager that created them.
+// removeCreated removes from a cluster-scoped collection the objects that the run created. It finds an object by the
+// run's label or, if the object has lost the label, by the field manager that created it.
 func removeCreated[L runtime.Object](ctx context.Context, c *cleaner, kind, plural string, from collection[L], removed *int) error {
 	return removeListed(ctx, c, kind, plural, from, c.all(), c.isCreated, removed)
 }
@@ -351,8 +351,8 @@ func (c *cleaner) clusterObjects(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeObjects removes the objects of the cluster-scoped resource r, but only those that runs created. It records
-// them, so that removeMade checks whether they are gone.
+// removeObjects removes the objects of the cluster-scoped resource r that runs created. It also records these objects,
+// so that removeMade can check whether they are gone.
 func (c *cleaner) removeObjects(ctx context.Context, r schema.GroupVersionResource, kind string) error {
 	return removeListed(ctx, c, kind, r.Resource, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
 		created := c.isCreated(o)

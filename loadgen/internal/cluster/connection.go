@@ -17,7 +17,8 @@ import (
 // proxyTimeout is the time limit for the connection that proxyCause opens to get a proxy's error.
 const proxyTimeout = 5 * time.Second
 
-// checkHTTP2 opens an HTTP/2 connection as the load and the nodes do. If this fails, the run does not start.
+// checkHTTP2 opens an HTTP/2 connection in the same way as the load and the nodes. If it returns an error, the run does
+// not start.
 func (t *Target) checkHTTP2(ctx context.Context) error {
 	to, err := apiclient.New(t.Admin, &apiclient.Roots{})
 	if err != nil {
@@ -62,8 +63,8 @@ func (t *Target) proxyCause(ctx context.Context, err error) error {
 	return refused
 }
 
-// noteProxy adds a note and a deviation to the target if its connections go through a proxy, because the measurements
-// then include the proxy.
+// noteProxy adds a note to t.Notes, and a deviation from the default settings to t.Cluster, if the connections go
+// through a proxy. The measurements then include the proxy.
 func (t *Target) noteProxy() {
 	via, err := apiclient.Proxy(t.Admin)
 	if err != nil || via == nil {

@@ -21,7 +21,7 @@ const probeTimeout = 15 * time.Second
 
 // credentials decides how simulated nodes authenticate: by client certificates or by tokens of ServiceAccounts.
 type credentials struct {
-	want string // one of scenario.Identities
+	want string // how the scenario wants nodes to authenticate: one of scenario.Identities
 	// noCertificates and noTokens are the reasons why the user may not create certificates or tokens. Nil means that
 	// the user may.
 	noCertificates, noTokens error
@@ -67,7 +67,8 @@ func (c *credentials) tried(err error) error {
 	return nil
 }
 
-// difference describes how nodes with tokens differ from real kubelets, for the plan, the log and the report.
+// difference describes how nodes that authenticate with tokens differ from real kubelets. The plan, the log and the
+// report contain it.
 const difference = "RBAC instead of the Node authorizer permits the requests of nodes; NodeRestriction does not apply; priority and fairness assigns their requests to workload-low " +
 	"instead of node-high and system; pods outside the run's namespaces start without tokens, ConfigMaps and Secrets"
 
@@ -135,8 +136,8 @@ func (t *Target) identityText(s *plan.Plan) string {
 
 // ChooseCredentials decides whether the nodes authenticate by certificates or tokens. Call it before creating anything
 // else in the cluster. If the user has the permissions for both, ChooseCredentials requests one certificate as a test,
-// and deletes the request. If it chooses tokens, it records a deviation of the cluster, and `told` describes the choice
-// in one line; otherwise `told` is "".
+// and deletes the request. If it chooses tokens, it records this as a deviation of the cluster, and `told` describes
+// the choice in one line; otherwise `told` is "".
 func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error) {
 	c := &t.credentials
 	if !c.chosen {

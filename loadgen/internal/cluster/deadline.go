@@ -26,7 +26,8 @@ const (
 	deadlineRetry = 15 * time.Second
 )
 
-// deadline extends the deadline of a run's namespace until its method `end` is called.
+// deadline repeatedly extends the deadline of a run, an annotation of its first namespace, until its method `end` is
+// called.
 type deadline struct {
 	client    kubernetes.Interface
 	namespace string
@@ -75,8 +76,8 @@ func (t *Target) newDeadline(ctx context.Context, client kubernetes.Interface) *
 	return &deadline{client: client, namespace: t.Namespace, ahead: serverAhead(ctx, t.Admin)}
 }
 
-// owner returns the run's first namespace as the owner of objects without a namespace, so that the garbage collector
-// removes them after the namespace.
+// owner returns an owner reference to the run's first namespace, for cluster-scoped objects. The garbage collector then
+// removes these objects after the namespace.
 func (t *Target) owner() []metav1.OwnerReference {
 	if t.uid == "" {
 		return nil

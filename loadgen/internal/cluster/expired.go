@@ -101,7 +101,8 @@ func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]
 	return out, nil
 }
 
-// expiry reports whether a deadline has passed, and the reason as text. A missing or invalid deadline has not passed.
+// expiry reports whether a deadline has passed at the time `now`. `why` describes the result. A missing or invalid
+// deadline counts as not passed.
 func expiry(text string, now time.Time) (passed bool, why string) {
 	at, err := time.Parse(time.RFC3339, text)
 	switch {

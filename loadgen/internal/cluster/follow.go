@@ -9,9 +9,8 @@ import (
 // Namespaces returns the run's namespaces. The first is the main namespace, which also carries the deadline.
 func (t *Target) Namespaces() []string { return t.namespaces }
 
-// followNeeds returns the permissions to watch the objects that the scenario's conditions and transitions name. They apply
-// in the run's namespaces. If the resource is cluster-scoped, or the scenario names another namespace, they apply in the
-// whole cluster.
+// followNeeds returns the permissions to watch the objects that the scenario's conditions and transitions name. They
+// apply in the run's namespaces or, for cluster-scoped resources and other namespaces, in the whole cluster.
 func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need
 	own := l.plan.BatchNamespaces(ns)

@@ -62,7 +62,7 @@ func (f forecast) sends(r PreviewRequests) {
 	x.Total += r.Total
 }
 
-// where returns inCluster for resources without namespaces, and inRun for all others.
+// where returns inCluster for cluster-scoped resources, and inRun for all others.
 func (f forecast) where(resource string) string {
 	if namespaced, err := f.look.namespaced(schema.ParseGroupResource(resource)); err == nil && !namespaced {
 		return inCluster
@@ -70,7 +70,8 @@ func (f forecast) where(resource string) string {
 	return inRun
 }
 
-// identities adds the objects that Setup creates before the scenario's own objects.
+// identities adds to the Preview the objects that Setup creates before the scenario's own objects, such as namespaces
+// and ServiceAccounts.
 func (f forecast) identities(listed Plan, o PreviewOptions) {
 	namespaces := len(f.t.namespaces)
 	granted := func(to string) {
@@ -108,7 +109,7 @@ func (f forecast) identities(listed Plan, o PreviewOptions) {
 	}
 }
 
-// nodes adds the simulated nodes, and their requests that do not depend on pods.
+// nodes adds to the Preview the simulated nodes, and those of their requests that do not depend on pods.
 func (f forecast) nodes(listed Plan) {
 	n, spec := listed.Nodes, f.s.Nodes
 	if n == 0 {
@@ -142,7 +143,8 @@ func (f forecast) nodes(listed Plan) {
 	f.Notes = append(f.Notes, "the numbers of requests include neither the watches of simulated nodes and controllers nor their requests for each pod")
 }
 
-// workloads adds the objects that deploy actions create, and the objects that controllers create for them.
+// workloads adds to the Preview the objects that deploy actions create, and the objects that controllers create for
+// them.
 func (f forecast) workloads(listed Plan) {
 	for _, made := range []map[string]int{listed.Workloads, listed.Companions} {
 		for _, kind := range slices.Sorted(maps.Keys(made)) {
@@ -161,7 +163,7 @@ func (f forecast) workloads(listed Plan) {
 	}
 }
 
-// manifests adds the objects that the setup and actions create from single manifests.
+// manifests adds to the Preview the objects that the setup and actions create from single manifests.
 func (f forecast) manifests() {
 	add := func(phase string, all []scenario.Manifest) {
 		for _, m := range all {
@@ -183,7 +185,8 @@ func (f forecast) manifests() {
 // the forecast estimates the counts from the configured shares.
 const maxDrawn = 20_000_000
 
-// loads adds the requests of loads, and the objects that loads create, both before they start and by their requests.
+// loads adds to the Preview the requests of loads, and the objects that loads create: before they start, and by their
+// requests.
 func (f forecast) loads() {
 	for _, l := range f.s.Loads {
 		own := madeBy(l.Load)
@@ -222,8 +225,8 @@ func (f forecast) bytes(l plan.Load, rate, sent, answered float64) {
 	}
 }
 
-// createdBy adds the objects that the requests of a load create, and the objects that the load recreates after its
-// requests deleted them.
+// createdBy adds to the Preview the objects that the requests r of a load create, and the objects that the load creates
+// again after its requests deleted them.
 func (f forecast) createdBy(l plan.Load, r PreviewRequests) {
 	resource, sub, _ := strings.Cut(r.Resource, "/")
 	n, again, how := int(r.Total), ", recreated after its requests deleted them", r.Certainty.Or(plan.AtMost)
@@ -246,8 +249,8 @@ func (f forecast) createdBy(l plan.Load, r PreviewRequests) {
 	f.creates(f.s.KindOf(resource), n, how, f.where(resource), "load "+l.Name+again)
 }
 
-// replay adds the requests that a replay of a recording sends to this cluster, and a note on the requests that it leaves
-// out.
+// replay adds to the Preview the requests that a replay of a recording sends to this cluster, and a note on the
+// recorded requests that it does not send.
 func (f forecast) replay(l plan.Load) {
 	namespaced, err := namespacedBy(f.look.discovery)
 	if err != nil {

@@ -245,7 +245,7 @@ func awaitRights(ctx context.Context, waiting func(string) func(), who string, c
 		for _, n := range needs {
 			if ok, err := mayI(ctx, client, n); !ok {
 				if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-					err = nil // an API server does not know the account yet
+					err = nil // an API server has not yet seen the new account
 				}
 				return false, err
 			}

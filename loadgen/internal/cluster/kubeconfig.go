@@ -226,8 +226,8 @@ func checkKeys(cfg *rest.Config) error {
 	return nil
 }
 
-// checkFiles returns an error for a file that client-go cannot read, would never finish reading, or would ignore
-// because it is empty.
+// checkFiles returns an error for a file that client-go cannot read, would read forever, or would ignore because it is
+// empty.
 func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	files := map[string]string{}
 	if cluster != nil {

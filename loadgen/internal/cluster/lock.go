@@ -39,7 +39,7 @@ func lockNeeds() []need {
 // during one lease duration.
 type Lock struct {
 	client leases.LeaseInterface
-	own    *coordinationv1.Lease // the last version written
+	own    *coordinationv1.Lease // the last version of the Lease that this run wrote
 	tell   func(string)
 	ahead  time.Duration // how far the API server's clock is ahead of this machine's; only for the times in the Lease
 

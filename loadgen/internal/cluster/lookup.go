@@ -17,7 +17,7 @@ import (
 type lookup struct {
 	plan      *plan.Plan
 	discovery discovery.DiscoveryInterface
-	mapper    meta.RESTMapper // nil: not read yet
+	mapper    meta.RESTMapper // resources that the cluster serves; nil until they are first needed
 }
 
 func newLookup(d discovery.DiscoveryInterface, s *plan.Plan) *lookup {

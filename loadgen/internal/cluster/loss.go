@@ -33,8 +33,8 @@ const (
 	dialWithin = time.Second
 )
 
-// LossWithin returns the time within which AwaitLoss notices that the cluster is gone. err is the error of a connection; if
-// it is a time-out, AwaitLoss waits longer.
+// LossWithin returns the time within which AwaitLoss notices that the cluster is gone. err is the error of a
+// connection. The time is longer if err is a timeout.
 func LossWithin(err error) time.Duration { return patience(err) + probeEvery + dialWithin }
 
 func patience(err error) time.Duration {
@@ -57,7 +57,7 @@ func (t *Target) AwaitLoss(ctx context.Context) error {
 }
 
 // WaitOutLosses calls the function `say` when the cluster is gone and when it is back, until ctx ends. It returns an
-// error if it cannot check.
+// error if it cannot create the client for these checks.
 func (t *Target) WaitOutLosses(ctx context.Context, say func(string)) error {
 	p, err := newProbe(t.Admin)
 	if err != nil {

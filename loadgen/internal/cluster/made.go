@@ -33,8 +33,8 @@ type made struct {
 	mu  sync.Mutex
 	all map[schema.GroupVersionResource]madeKind
 
-	run, dir string   // the run and its directory, if the objects are also recorded in a file there
-	file     *os.File // nil: objects are not recorded in a file, or recording has stopped
+	run, dir string   // ID of the run, and the directory of the file; empty without a file
+	file     *os.File // file that also records the objects; nil: none, or writing has stopped
 	written  int
 }
 
@@ -50,7 +50,7 @@ func (m *made) recorded(config *rest.Config) *rest.Config {
 	return config
 }
 
-// resources returns the recorded objects by resource. A nil made has no objects.
+// resources returns the recorded objects by resource. For a nil *made it returns an empty map.
 func (m *made) resources() map[schema.GroupVersionResource]madeKind {
 	all := map[schema.GroupVersionResource]madeKind{}
 	if m == nil {
@@ -134,13 +134,13 @@ func identify(body []byte) (kind string, uid types.UID) {
 		}
 		return "", ""
 	}
-	var o metav1.PartialObjectMetadata // a custom resource
+	var o metav1.PartialObjectMetadata // the object is a custom resource
 	_ = json.Unmarshal(body, &o)
 	return o.Kind, o.UID
 }
 
-// relabel restores the run's label on the run's namespaces and nodes that have lost it, because the steps that remove
-// these objects find them by the label. A dry run only counts them.
+// relabel restores the run's label on namespaces and nodes of the run that have lost it, because the steps that remove
+// these objects find them by the label. A dry run only counts these objects.
 func (c *cleaner) relabel(ctx context.Context) error {
 	namespaces, nodes := corev1.SchemeGroupVersion.WithResource("namespaces"), corev1.SchemeGroupVersion.WithResource("nodes")
 	lost := map[schema.GroupVersionResource]func(metav1.Object) bool{}
@@ -216,7 +216,7 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// leftOf lists a resource's recorded objects that still exist. `held` describes the objects that wait for finalizers.
+// leftOf lists a resource's recorded objects that still exist. `held` describes those that wait for finalizers.
 func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k madeKind) (items []item, held []string, err error) {
 	items, err = listed(ctx, r.Resource, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
 		m, err := meta.Accessor(o)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxRecorded is the maximum size of result.CreatedFile in bytes: about 400,000 objects.
+	// maxRecorded is the maximum size of result.CreatedFile in bytes. It is enough for about 400,000 objects.
 	maxRecorded = 64 << 20
 	// maxResources is the maximum number of resources in result.CreatedFile. A cleanup lists each of them.
 	maxResources = 1000
@@ -36,8 +36,8 @@ type madeLine struct {
 
 var runIDForm = regexp.MustCompile(`^[0-9a-f]{10}$`)
 
-// Check returns an error if l has values that no run writes. Anyone may have edited the file, and a bad value could get
-// into a URL path (resource) or onto the terminal (kind).
+// Check returns an error if l has values that no run writes. Anyone may have edited the file. The resource becomes part
+// of a URL path, and the kind is shown on the terminal.
 func (l madeLine) Check() error {
 	valid := l.Group == "" || len(validation.IsDNS1123Subdomain(l.Group)) == 0
 	for _, word := range []string{l.Version, l.Resource, strings.ToLower(l.Kind), string(l.UID)} {

@@ -209,8 +209,8 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 	return needs, nil
 }
 
-// grantNeeds returns the permissions, in addition to `needs`, to write roles and bindings with permissions that the
-// writer does not have.
+// grantNeeds returns the permissions (escalate and bind) that a user needs, in addition to `needs`, to write roles and
+// bindings with permissions that the user does not have.
 func grantNeeds(needs []need) (more []need) {
 	for _, n := range needs {
 		if n.group != rbacv1.GroupName || !slices.Contains([]string{"create", "update", "patch"}, n.verb) {
@@ -279,7 +279,7 @@ func requestNeeds(look *lookup, ns string) ([]need, error) {
 			if n.Cluster {
 				where = ""
 			} else if r := (schema.GroupResource{Group: n.Group, Resource: withoutSubresource(n.Resource)}); !slices.Contains(scenario.Manifests, r.String()) {
-				// The resources in scenario.Manifests are namespaced, and may not exist yet.
+				// look.scope would not find the resources in scenario.Manifests if they do not exist yet. They are namespaced.
 				var err error
 				if where, err = look.scope(r, ns); err != nil {
 					return nil, err

@@ -90,8 +90,8 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 	return all, nil
 }
 
-// creations returns the permissions to use verbs on the resources in all batches. `verbs` returns the verbs for one
-// batch.
+// creations returns the permissions on the resources of all batches. The function `verbs` returns the verbs that a
+// batch needs.
 func (l *lookup) creations(ns string, verbs func(plan.Batch) string) ([]need, error) {
 	var all []need
 	for _, b := range l.plan.Batches {

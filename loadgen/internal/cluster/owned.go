@@ -71,7 +71,7 @@ func (t *Target) NodeSelector() map[string]string {
 	return map[string]string{RunLabel: t.Labels[RunLabel]}
 }
 
-// ownedBy returns the label selector for the objects of a run. "" means every run.
+// ownedBy returns the label selector for the objects of a run, or of every run if runID is "".
 func ownedBy(runID string) string { return selector(RunLabel, runID) }
 
 // selector returns a label selector for the id of a run. With runID "" it selects every object that has the label.

@@ -17,20 +17,20 @@ type Plan struct {
 	Scenario, RunID          string
 	Cluster, Server, Version string
 	Namespace                string
-	MoreNamespaces           int // additional namespaces for the objects of loads
+	MoreNamespaces           int // number of additional namespaces for the objects of loads
 	// Groups contains the namespaces of each namespace group.
 	Groups                   [][]string
 	Nodes                    int
 	Pools                    []string // descriptions of the node pools, each with its number of nodes
 	Identity                 string   // how each node authenticates
 	Fidelity, KubeletAddress string
-	DeviceClass              string // empty if the nodes have no devices
-	Pods, Watches            int    // maximum number at one time
+	DeviceClass              string // name of the DeviceClass of the nodes; empty if they have no devices
+	Pods, Watches            int    // maximum numbers of pods and of open watches at one time
 	// Workloads counts the workloads that deploy actions create, by kind. Companions counts the objects that deploy
 	// actions create along with them, such as Services.
 	Workloads, Companions map[string]int
-	// ByControllers counts the objects that controllers create for the workloads, by kind. Replaced is the certainty of these
-	// numbers; they are not exact if controllers may replace pods.
+	// ByControllers counts the objects that controllers create for the workloads, by kind. Replaced is the certainty of
+	// these numbers: they are not exact if controllers may replace pods.
 	ByControllers map[string]int
 	Replaced      plan.Certainty
 	// Created are the objects that the setup and actions create.

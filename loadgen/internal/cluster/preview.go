@@ -16,15 +16,15 @@ type Preview struct {
 	Variant  string `json:"variant,omitempty"`
 	// Cluster is the cluster that Inspect examined. Nil means that the run would start its own control plane.
 	Cluster *PreviewCluster `json:"cluster,omitempty"`
-	// LongestSeconds is the maximum total length of all phases.
+	// LongestSeconds is the maximum total duration of all phases.
 	LongestSeconds float64        `json:"longestSeconds"`
 	Phases         []PreviewPhase `json:"phases"`
 	// Creates are the objects that the run creates, and those that controllers create for its workloads.
 	Creates []PreviewObjects `json:"creates"`
 	// Requests are the requests of the setup, loads, actions and the simulated nodes' heartbeats.
 	Requests []PreviewRequests `json:"requests"`
-	// PeakPerSecond is the highest total rate of the loads, including the rate at which they open watches. PeakPhase is
-	// the phase with this rate.
+	// PeakPerSecond is the highest total request rate of the loads, including the rate at which they open watches.
+	// PeakPhase is the phase with this rate.
 	PeakPerSecond float64 `json:"peakPerSecond"`
 	PeakPhase     string  `json:"peakPhase"`
 	// Watches is the maximum number of open watches of loads.
@@ -75,21 +75,21 @@ type PreviewObjects struct {
 // PreviewRequests holds the number and the peak rate of the requests of a load or an action for one verb and resource.
 type PreviewRequests struct {
 	Load     string `json:"load"`
-	Phase    string `json:"phase,omitempty"` // empty: all phases
+	Phase    string `json:"phase,omitempty"` // name of the phase; empty: all phases
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	// Mapped is the number of replayed requests that go to ConfigMaps instead of the recorded resource.
 	Mapped        int64          `json:"mapped,omitempty"`
 	PeakPerSecond float64        `json:"peakPerSecond"`
-	Total         int64          `json:"total"` // -1: not known before the run
+	Total         int64          `json:"total"` // number of requests; -1: not known before the run
 	Certainty     plan.Certainty `json:"certainty,omitempty"`
 }
 
-// PreviewBytes are approximate payload sizes of the objects that loads create and read.
+// PreviewBytes are approximate payload sizes, in bytes, of the objects that loads create and read.
 type PreviewBytes struct {
 	Kept              float64 `json:"kept"`
-	SentPerSecond     float64 `json:"sentPerSecond"`     // at the peak
-	AnsweredPerSecond float64 `json:"answeredPerSecond"` // at the peak
+	SentPerSecond     float64 `json:"sentPerSecond"`     // bytes in requests, in the phase with the highest rate
+	AnsweredPerSecond float64 `json:"answeredPerSecond"` // bytes in responses, in the same phase
 }
 
 // Permission is one permission that a run needs.
@@ -106,7 +106,7 @@ type PreviewOptions struct {
 	AbortOn    []string
 }
 
-// PreviewOf returns the preview of a run on its own control plane. It sends no request.
+// PreviewOf returns the preview of a run on a control plane that the run starts itself. It sends no request.
 func PreviewOf(s *plan.Plan, o PreviewOptions) Preview {
 	t := newTarget("RUN", s)
 	t.Cluster.Bundled, t.own = true, true

@@ -30,9 +30,9 @@ func (t *Target) ProfileSources() ([]profile.Source, error) {
 	return all, nil
 }
 
-// profileClient returns an HTTP client that may profile a component. On a bundled plane, its user is the administrator,
-// because the scraper may not profile Kubernetes components. For etcd, the user is the scraper, because etcd accepts
-// only certificates that its own CA signed.
+// profileClient returns an HTTP client with the identity to profile a component. On a bundled plane, this is the
+// administrator, because the identity that scrapes metrics may not profile Kubernetes components. For etcd, it is the
+// identity that scrapes metrics, because etcd accepts only certificates that its own CA signed.
 func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	cfg := &rest.Config{Host: s.URL, BearerTokenFile: s.TokenFile, TLSClientConfig: rest.TLSClientConfig{
 		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, ServerName: s.ServerName, Insecure: s.InsecureSkipVerify,

@@ -73,7 +73,7 @@ func plugin(cfg *rest.Config) []string {
 	return append([]string{cfg.ExecProvider.Command}, cfg.ExecProvider.Args...)
 }
 
-// reachBounded calls `reach` within pluginTimeout and reachTimeout. It calls `tell` on long waits.
+// reachBounded calls `reach` with the time limits pluginTimeout and reachTimeout. It calls `tell` on long waits.
 func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, tell func(string)) (user string, err error) {
 	argv, who := plugin(cfg), "the cluster"
 	command := strings.Join(argv, " ")
@@ -81,7 +81,7 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 		who = "the exec plugin of the kubeconfig (" + command + ") and the cluster"
 	}
 	defer Waiting(tell, who+" to report the user name")()
-	var seen string // the request writes it, so do not read it before the request has ended
+	var seen string // set by the function below; do not read it before that function has ended
 	err = bounded(ctx, command, pluginTimeout, reachTimeout, func(ctx context.Context) error {
 		user, err := t.reach(ctx, client)
 		if err == nil {

@@ -22,8 +22,8 @@ const apiServerJob = "kube-apiserver"
 
 func metricsURL(cfg *rest.Config) string { return strings.TrimSuffix(cfg.Host, "/") + "/metrics" }
 
-// apiServerScrape returns the scrape target of the API server. It is the only control plane component that a kubeconfig
-// gives access to. Setup adds the credentials.
+// apiServerScrape returns the scrape target of the API server, which is the only control plane component that a
+// kubeconfig gives access to. Setup adds the credentials.
 func apiServerScrape(cfg *rest.Config) control.ScrapeTarget {
 	s := control.ScrapeTarget{
 		Job: apiServerJob, Instance: "kube-apiserver", URL: metricsURL(cfg),

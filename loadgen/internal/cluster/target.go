@@ -55,7 +55,7 @@ type Target struct {
 	// in the report.
 	Notes []string
 	// Waiting, if not nil, is a function that Setup calls before it waits. `what` names the awaited condition. Setup
-	// calls done when the wait is over.
+	// calls `done` when the wait is over.
 	Waiting func(what string) (done func())
 	// NodesAlone means that the run only simulates nodes here and sends no load.
 	NodesAlone bool
@@ -76,16 +76,16 @@ type Target struct {
 	batches    bool // whether the run creates objects from templates
 	// manifests are the objects that the setup and actions create.
 	manifests []scenario.Manifest
-	// converts is the part of a CustomResourceDefinition that names the conversion webhook of a bundled plane. It is
-	// nil if the plane has no such webhook.
+	// converts is the part of a CustomResourceDefinition that names the conversion webhook of a bundled plane, or nil
+	// if the plane has no such webhook.
 	converts map[string]any
-	// scrapeNotes are the entries of Notes on how metrics are scraped.
+	// scrapeNotes are the entries of Notes that describe how the run gets metrics.
 	scrapeNotes []string
 	plan        *plan.Plan
 	deadline    *deadline // deadline of the run on a user's cluster
 	uid         types.UID // UID of the first namespace, set by Setup
 	cleanupJob  bool      // whether a Job in the cluster also cleans up
-	made        made      // objects that Admin has created since Setup
+	made        made      // cluster-scoped objects that the run has created with Admin since Setup
 }
 
 func newTarget(runID string, s *plan.Plan) *Target {
@@ -218,8 +218,8 @@ func (t *Target) ScrapedElsewhere(prometheus string, instances []string) {
 	t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return slices.Contains(t.scrapeNotes, n) })
 }
 
-// Jobs returns the sorted jobs whose metrics are available. A gate on the metrics of any other job cannot be judged
-// here.
+// Jobs returns the sorted scrape jobs whose metrics are available. A gate on the metrics of any other job cannot be
+// judged here.
 func (t *Target) Jobs() []string {
 	var jobs []string
 	for _, s := range t.Scrape {
@@ -242,12 +242,13 @@ func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricte
 	return t.authority(), false
 }
 
-// aroundPhases is the maximum time for which the nodes of a run exist before and after the phases, in total.
+// aroundPhases is the maximum time for which the nodes of a run exist outside of its phases: before the first and after
+// the last, in total.
 const aroundPhases = 2 * time.Hour
 
-// authority returns the signer of the nodes' certificates. Nodes renew a certificate after 70% of its validity or later.
-// The validity is so long that a run ends before that. If the run only simulates nodes, the user ends it, and the
-// certificates get the longest validity.
+// authority returns the signer of the nodes' certificates. Nodes renew a certificate after 70% of its validity or
+// later. The validity is so long that the run ends before any renewal. If the run only simulates nodes, its length is
+// unknown, and the certificates get the longest validity.
 func (t *Target) authority() node.Authority {
 	if t.signer != nil {
 		return t.signer
