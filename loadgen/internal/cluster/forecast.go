@@ -109,7 +109,7 @@ func (f forecast) identities(listed Plan, o PreviewOptions) {
 	}
 }
 
-// nodes adds to the Preview the simulated nodes, and those of their requests that do not depend on pods.
+// nodes adds to the Preview the simulated nodes, and their requests that do not depend on pods.
 func (f forecast) nodes(listed Plan) {
 	n, spec := listed.Nodes, f.s.Nodes
 	if n == 0 {

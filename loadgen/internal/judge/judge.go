@@ -248,9 +248,9 @@ func By(ctx context.Context, dir string, files []string, noDataAllowed ...string
 	return Criteria{Files: files, AllowNoData: noDataAllowed}.Judge(ctx, dir)
 }
 
-// Judge evaluates the criteria instead of the gates of the run in dir, and writes nothing. Without files of gates, no
-// alert of the rules may fire in any phase. With such files, only the alerts that gates name affect the verdict. Lost
-// scrapes, a saturated generator and similar problems affect it as in the function Judge.
+// Judge evaluates the criteria instead of the gates of the run in dir, and does not change dir. Without files of gates,
+// no alert of the rules may fire in any phase. With such files, only the alerts that gates name affect the verdict.
+// Lost scrapes, a saturated generator and similar problems affect it as in the function Judge.
 func (c Criteria) Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {

@@ -17,9 +17,9 @@ type Follower struct {
 // Follow returns a follower that evaluates the rules over an archive.
 func (s Ruleset) Follow(a *archive.Archive) *Follower { return &Follower{set: s, a: a} }
 
-// Firing evaluates the rules up to the time `at`, and returns the alerts that fire at that time. It evaluates each
-// group at the first call, and later at the group's interval. An alert that cannot be evaluated does not fire; failed
-// holds its error. Firing returns an error if ctx ends or the rules are invalid.
+// Firing evaluates the rules up to the time `at`, and returns the alerts that fire at that time. The first call
+// evaluates each group once. Later calls evaluate a group at its interval. An alert that cannot be evaluated does not
+// fire; `failed` holds its error. Firing returns an error if ctx ends or the rules are invalid.
 func (f *Follower) Firing(ctx context.Context, at time.Time) (all []Firing, failed map[string]error, err error) {
 	if f.r == nil {
 		samples, engine := f.a.Storage()

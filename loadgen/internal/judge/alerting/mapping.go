@@ -60,7 +60,7 @@ func (s Ruleset) Map(all []Mapping) (Ruleset, error) {
 		}
 		to[at] = m.To
 	}
-	values := map[string][]string{} // by label
+	values := map[string][]string{} // values to replace, by label
 	mapped := slices.Clone(s)
 	for i, g := range s {
 		mapped[i].Rules = slices.Clone(g.Rules)
@@ -123,9 +123,9 @@ func matching(m *labels.Matcher, values []string) (*labels.Matcher, error) {
 	return labels.NewMatcher(m.Type, m.Name, strings.Join(patterns, "|"))
 }
 
-// Derive maps jobs that the rules select but the recorder did not scrape. It maps such a job to a scraped job if only
-// this scraped job has the metrics, and the rules do not select it. `notes` describes these mappings, and the jobs that
-// Derive could not map. `given` are the mappings already applied.
+// Derive maps jobs that the rules select but the recorder did not scrape. It maps such a job to the only scraped job
+// that has the same metrics, unless the rules also select that scraped job. `notes` describes these mappings, and the
+// jobs that Derive could not map. `given` are the mappings already applied.
 func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping) (derived []Mapping, notes []string, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -204,6 +204,6 @@ func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping
 // candidates are the recorded jobs to which a job of the rules could be mapped.
 type candidates struct {
 	job          string
-	in           []string // jobs that have every recorded metric of the job
-	of, recorded int      // number of metrics that the rules select from the job, and of those that were recorded
+	in           []string // recorded jobs that have every recorded one of these metrics
+	of, recorded int      // number of metrics that the rules select from job, and how many of them were recorded
 }

@@ -64,7 +64,7 @@ func offset(g alerts.Group) time.Duration {
 	return time.Duration(*g.QueryOffset)
 }
 
-// Hindsight describes how long before an alert fires its cause can have occurred.
+// Hindsight describes how much time can pass between the cause of an alert and its firing.
 type Hindsight struct {
 	// Longest is the maximum age of the data that the condition reads: the largest sum of ranges and offsets, including
 	// ranges and offsets in recording rules. For is the time for which the condition must hold before the alert fires.
@@ -76,8 +76,8 @@ type Hindsight struct {
 // Whole returns the maximum time from the cause of an alert to its firing.
 func (h Hindsight) Whole() time.Duration { return h.For + h.Longest }
 
-// Hindsight returns how long before the given alert fires its cause can have occurred. If several alerts share the
-// name, it combines their longest times and their smallest range.
+// Hindsight returns how much time can pass between the cause of an alert with the given name and its firing. If several
+// alerts share the name, it combines their longest times and their smallest range.
 func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	var reads span
 	spans := s.spans()
@@ -95,7 +95,7 @@ func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 
 // span describes the age of the data that an expression reads, directly and through recording rules.
 type span struct {
-	reads bool // the expression reads any data
+	reads bool // whether the expression reads any data
 	// least is the smallest offset of the selectors. It includes the offsets of recording rules.
 	least time.Duration
 	// longest is the maximum age of data that ranges, subqueries and offsets select. shortest is the smallest range, or 0

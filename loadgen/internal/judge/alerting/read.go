@@ -25,7 +25,8 @@ const (
 	maxRules = 5_000
 	// maxFiles is the maximum total size of the files of a directory in bytes.
 	maxFiles = 64 << 20
-	// minEvery is the minimum interval of a group: each group is evaluated at most once per second of a run.
+	// minEvery is the minimum evaluation interval of a group, because the shortest scrape interval of a run is a
+	// second.
 	minEvery = time.Second
 )
 
@@ -40,7 +41,7 @@ func Read(path string) (set Ruleset, note string, err error) {
 		}
 	}
 	size := 0
-	var others []string // kinds
+	var others []string // kinds of the skipped objects
 	var errs []error
 	for _, file := range files {
 		text, err := userfile.Read(file, userfile.Text)
@@ -140,7 +141,8 @@ type object struct {
 	Status any `yaml:"status"`
 }
 
-// parseGroups parses the groups in the value at a path, without the field partial_response_strategy of Thanos.
+// parseGroups parses the rule groups in the value at a path of a YAML document. It ignores the field
+// partial_response_strategy of Thanos.
 func parseGroups(doc *strictyaml.Document, path string) (all Ruleset, err error) {
 	text, line, err := doc.Extract(path, "partial_response_strategy")
 	if err != nil {

@@ -46,8 +46,8 @@ type Firing struct {
 	Alert string // the rule's name
 	// Labels are the labels of the result and of the rule, with alertname.
 	Labels  map[string]string
-	Summary string  // the annotation when the alert fired, or the latest if it did not fire
-	Value   float64 // the value of the expression at that time
+	Summary string  // annotation "summary" when the alert fired; the latest one if it did not fire
+	Value   float64 // value of the expression when the alert fired; the latest one if it did not fire
 	Pending time.Time
 	For     time.Duration // how long the condition must hold before the alert fires
 	// Fired is when the alert began to fire. Zero means that the alert was only pending.
@@ -106,7 +106,7 @@ func newReplay(s Ruleset, engine *promql.Engine, o Options) *replay {
 type group struct {
 	*rules.Group
 	next   time.Time
-	active map[string]*Firing // by the names and labels of the rule and the alert
+	active map[string]*Firing // pending and firing alerts, by the names and labels of rule and alert
 }
 
 // Replay evaluates all rules over an archive, from the start to the end of its bounds. It fails if ctx ends, the
@@ -308,7 +308,7 @@ func (r *replay) calmStep() time.Duration {
 	return step
 }
 
-// record moves the active firings for which the function `what` returns true into the history.
+// record moves the active firings for which `what` returns true into the history.
 func (r *replay) record(what func(*Firing) bool) {
 	for _, g := range r.groups {
 		for key, f := range g.active {

@@ -127,7 +127,7 @@ func (s Ruleset) records(name string) []rulefmt.Rule {
 // Only returns the alerting rules with the given names, and the recording rules that they read, directly or through
 // other recording rules.
 func (s Ruleset) Only(names ...string) Ruleset {
-	keep := map[string]bool{} // records
+	keep := map[string]bool{} // names of the recording rules to keep
 	all := false
 	for _, name := range names {
 		for _, r := range s.Find(name) {
@@ -165,7 +165,7 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 // Metrics returns the names of the scraped metrics that the rules read.
 func (s Ruleset) Metrics() []string { return MetricsOf(s.selectors()) }
 
-// MetricsOf returns the sorted names of the metrics that the selectors require.
+// MetricsOf returns the sorted names of the metrics that the selectors name.
 func MetricsOf(selectors [][]*labels.Matcher) (names []string) {
 	for _, matchers := range selectors {
 		if name := MetricOf(matchers); name != "" {
@@ -222,7 +222,7 @@ func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.Ve
 	return any
 }
 
-// MetricOf returns the metric name that the matchers require, or "" if they do not require a single name.
+// MetricOf returns the name of the metric that the matchers select, or "" if they may select several metrics.
 func MetricOf(matchers []*labels.Matcher) string {
 	for _, m := range matchers {
 		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {

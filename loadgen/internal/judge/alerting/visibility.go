@@ -88,10 +88,10 @@ func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, kno
 	return visible, seen.err
 }
 
-// WhyNoSeriesFits returns the reason why no series in an archive can match a selector: no target with the job or
-// instance was scraped, or no series of the metric has such a label. It returns "" if a series could match. It also
-// returns "" if the metric has no series, because its labels are then unknown. first and last are the times of the
-// first and the last scrape.
+// WhyNoSeriesFits returns the reason why no series in an archive can match a selector: no target with the selected job
+// or instance was scraped, or no series of the metric has the selected labels. It returns "" if a series could match.
+// It also returns "" if the metric has no series, because its labels are then unknown. first and last are the times of
+// the first and the last scrape.
 func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
 	lookup := archived{ctx: ctx, a: a, first: first, last: last}
 	why := lookup.whyNoSeriesFits(selector)

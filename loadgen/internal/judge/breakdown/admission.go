@@ -25,9 +25,9 @@ func fixedSchemas() []string {
 // outside holds the parts of a call's duration that the API server's SLI duration excludes (endpoints/metrics,
 // MonitorRequest): waits in priority and fairness, and webhooks. Times are means per request, in seconds.
 type outside struct {
-	seconds, resolution float64 // values of seconds below resolution are noise
+	seconds, resolution float64 // total of both parts; a total below resolution is noise
 	fairness, webhooks  bounds
-	asked               bool // a webhook was called for the operation
+	asked               bool // whether a webhook was called for the operation
 }
 
 // outside returns bounds for the two parts of the time that the SLI duration of a call excludes: webhooks, and waits in

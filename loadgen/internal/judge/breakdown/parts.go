@@ -125,7 +125,7 @@ func (w window) cache(b *row, c call, perRequest float64) {
 
 // call is a verb and a resource, in the API server's names.
 type call struct {
-	verb                         string // label verb: GET, LIST, POST, PUT, PATCH, APPLY, DELETE; or deleteCollection
+	verb                         string // value of the label verb: GET, LIST, POST, PUT, PATCH, APPLY, DELETE; or deleteCollection
 	group, resource, subresource string
 	operation                    string // the operation in admission: CREATE, UPDATE, DELETE; empty for reads
 	audit                        string // the verb in audit events
@@ -134,7 +134,7 @@ type call struct {
 // callOf returns the verb and resource of a request in the API server's names, or false if the server's metrics do not
 // distinguish such requests. The verbs in metrics follow endpoints/metrics (CleanVerb, CanonicalVerb), which
 // distinguishes an apply from a patch by the content type. The verbs in audit events follow endpoints/request
-// (RequestInfo), which does not distinguish them.
+// (RequestInfo), which does not distinguish an apply from a patch.
 func callOf(r result.Requests) (call, bool) {
 	if strings.HasPrefix(r.Resource, "/") { // a path such as /openapi/v3: metrics do not distinguish them
 		return call{}, false

@@ -98,8 +98,8 @@ func extensionPoints(all []series, p99 map[string]float64) []result.ExtensionPoi
 }
 
 // pluginTimes estimates the time of each plugin: the mean of its measurements times the number of its executions. It
-// estimates, because the scheduler measures plugins only in a tenth of its cycles (pluginMetricsSamplePercent in
-// pkg/scheduler/schedule_one.go), and drops measurements above 1,000 a second
+// cannot add up the measurements, because the scheduler measures plugins only in a tenth of its cycles
+// (pluginMetricsSamplePercent in pkg/scheduler/schedule_one.go), and drops measurements above 1,000 a second
 // (pkg/scheduler/metrics/metric_recorder.go).
 func pluginTimes(all, points []series, executed map[string]counter) []result.PluginTime {
 	type place struct{ plugin, point string }

@@ -69,8 +69,8 @@ func splitPhase(p result.Phase, s server, audit *auditsummary.Audit) []result.Br
 
 type row struct{ result.Breakdown }
 
-// part adds a part to the row. `of` says over which requests its mean was computed (ofOurs and the following
-// constants). If its time is negative, the measurements contradict each other, and part adds 0 and a warning.
+// part adds a part to the row. `of` says over which requests the time of the part is the mean (ofOurs and the following
+// constants). If the time is negative, the measurements contradict each other, and part adds 0 and a warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6
 	if seconds < noticeable {
@@ -145,7 +145,7 @@ func (b *row) fit() {
 	for _, p := range b.Parts {
 		b.Unexplained -= p.Seconds
 	}
-	if b.Unexplained < 1e-9 { // rounding
+	if b.Unexplained < 1e-9 { // a rounding error
 		b.Unexplained = max(b.Unexplained, 0)
 	}
 }
@@ -260,7 +260,7 @@ func (w window) refusal(b *row, r result.Requests, c call, all total) string {
 	return ""
 }
 
-// addOther adds the load of o to names, unless o is r itself.
+// addOther adds to names a description of the requests o, unless o and r are the same requests.
 func addOther(names []string, r, o result.Requests) []string {
 	name := "load " + o.Load
 	if o.Load == r.Load {
@@ -290,8 +290,8 @@ func handled(r result.Requests) int64 {
 }
 
 // perSent returns the number of requests at the server per sent request. The number at the server is `at` or, if
-// larger, the number of list pages. It is less than 1 if some requests never arrived, and more than 1 if lists have
-// several pages.
+// larger, the number of list pages. The result is less than 1 if some requests never arrived, and more than 1 if lists
+// have several pages.
 func perSent(r result.Requests, at int64) float64 {
 	return float64(max(at, r.Pages)) / float64(r.Latency.Count)
 }

@@ -101,10 +101,10 @@ func welch(a, b []float64) (meanA, meanB, p float64) {
 	return meanA, meanB, 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: nu}.Survival(t)
 }
 
-// bump returns the ends of the part of values[from:to] that differs most from the values on both sides of it, or nil if
-// it does not differ significantly. A single split does not find a change that ends soon, because the values on both
-// sides of the split have similar means. The test is circular binary segmentation (Olshen and others, 2004), with
-// Bonferroni's correction of the p-value for the number of compared parts.
+// bump returns the start and end of the part of values[from:to] that differs most from the values on both sides of it,
+// or nil if it does not differ significantly. A single split does not find a change that ends soon, because the values
+// on both sides of the split have similar means. The test is circular binary segmentation (Olshen and others, 2004),
+// with Bonferroni's correction of the p-value for the number of compared parts.
 func (o Options) bump(values []float64, from, to int) []int {
 	n := to - from
 	if n < 3*least {
@@ -120,7 +120,7 @@ func (o Options) bump(values []float64, from, to int) []int {
 			parts++
 			inside, outside := float64(j-i), float64(n-j+i)
 			d := (sums[j]-sums[i])/inside - (sums[n]-sums[j]+sums[i])/outside
-			if q := d * d * inside * outside; q > best { // n times the variance between both parts
+			if q := d * d * inside * outside; q > best { // n times the variance between inside and outside
 				best, first, last = q, from+i, from+j
 			}
 		}
@@ -174,9 +174,9 @@ func split(x []float64) (at int, ok bool) {
 	return at, true
 }
 
-// Spikes returns the indexes of single values that are far from the three values on each side: by more than a quarter of
-// their median and more than six times their median deviation from it. Such a value is no change of the mean, and it
-// hides a change nearby, so callers of Find leave it out.
+// Spikes returns the indexes of single outliers. Their distance from the median of the three values on each side is
+// more than a quarter of that median, and more than six times the median deviation from it. An outlier is not a change
+// of the mean, but hides a change nearby, so callers of Find leave it out.
 func Spikes(values []float64) (at []int) {
 	const reach, share, deviations = 3, 0.25, 6
 	for i, v := range values {

@@ -24,14 +24,14 @@ type catalogue struct {
 	// Parts maps names to PromQL expressions that several signals contain.
 	Parts   map[string]string
 	Signals []signal
-	// Groups maps names to lists of signals that many mechanisms make deviate.
+	// Groups maps names to lists of signals that many mechanisms affect.
 	Groups     map[string][]string
 	Mechanisms []mechanism
 	Exits      exits
 }
 
-// exits says when the exit of a process may be a consequence of another deviation. Signals lists the signals that show
-// such an exit. A signal in After must have deviated shortly before.
+// exits says when the exit of a process may be a consequence of another deviation. The signals in Signals show such an
+// exit. One of the signals in After must have deviated shortly before.
 type exits struct {
 	Signals, After []string
 }
@@ -67,7 +67,7 @@ type signal struct {
 	Limit *float64
 	// Lasts is the time for which the value must deviate. Zero means that Hold decides.
 	Lasts time.Duration
-	// Part means that some control planes have no data for the signal, so that missing data is not reported.
+	// Part means that some control planes have no data for the signal. Missing data of the signal is then not reported.
 	Part bool
 	// Least is the minimum difference between a deviating value and the median in the comparison period. Times is the
 	// minimum ratio of such a value to that median.
@@ -86,13 +86,13 @@ type signal struct {
 	// Hold is the number of consecutive evaluations that must deviate. Zero means the default: one for an Event, else
 	// enough for two scrapes.
 	Hold int
-	// Delay is the time for which a cause must last before it can make this signal deviate.
+	// Delay is the time for which a cause must last before this signal can deviate.
 	Delay time.Duration
 	// Symptom means that clients or users of the cluster notice the deviation, so that the diagnosis must find its
 	// cause.
 	Symptom bool
-	// Inner means that the symptom affects components but not necessarily clients. A mechanism with Load that explains
-	// only such symptoms is in Diagnosis.Limits, not in Diagnosis.Causes.
+	// Inner means that the symptom affects components but not necessarily clients. If a mechanism with mechanism.Load
+	// explains only such symptoms, it is in Diagnosis.Limits, not in Diagnosis.Causes.
 	Inner bool
 }
 
@@ -104,8 +104,8 @@ func (c catalogue) signal(name string) *signal {
 	return &c.Signals[at]
 }
 
-// signs returns, as keys, the signals in the Any lists of all mechanisms. The value is true if the signal indicates a
-// mechanism without Load.
+// signs returns, as keys, the signals in the Any lists of all mechanisms. The value is true if the signal indicates at
+// least one mechanism for which mechanism.Load is false.
 func (c catalogue) signs() map[*signal]bool {
 	all := map[*signal]bool{}
 	for _, m := range c.Mechanisms {
@@ -116,8 +116,8 @@ func (c catalogue) signs() map[*signal]bool {
 	return all
 }
 
-// hold returns the number of consecutive evaluations that must deviate. A rate covers two scrapes, so a deviation of
-// one scrape shows in two evaluations.
+// hold returns the number of consecutive evaluations in which the signal must deviate. A rate covers two scrapes, so a
+// deviation in one scrape affects two evaluations.
 func (s *signal) hold() int {
 	switch {
 	case s.Hold > 0:

@@ -18,7 +18,7 @@ const (
 	normalIQR = 1.349
 	// floorShare is the minimum standard deviation, as a fraction of the median in the comparison period.
 	floorShare = 0.01
-	// held is the number of consecutive scrapes that must deviate.
+	// held is the default number of consecutive scrapes in which a signal must deviate.
 	held = 2
 	// maxIdle is the longest time without calls (NaN values) that does not end an episode.
 	maxIdle = 15 * time.Second
@@ -38,8 +38,8 @@ type episode struct {
 	calm      *float64 // median in the comparison period; nil if unknown
 	under     float64  // median in the episode
 	began     time.Time
-	earlier   bool      // the episode began before the diagnosed time
-	ended     time.Time // zero if the episode has not ended
+	earlier   bool      // whether the episode began before the diagnosed time
+	ended     time.Time // end of the episode; zero if it has not ended
 	last      time.Time // the time of the last value that deviates
 	strength  float64
 }
@@ -67,9 +67,9 @@ func (e episode) evidence() result.Evidence {
 type baseline struct {
 	median, deviation float64
 	known             bool // false if no value was recorded
-	idle              bool // in the comparison period there were no calls (only NaN values)
-	fresh             bool // the process was not scraped in the comparison period
-	none              bool // there was no comparison period
+	idle              bool // whether there were no calls (only NaN values) in the comparison period
+	fresh             bool // whether the process was not scraped in the comparison period
+	none              bool // whether there was no comparison period
 }
 
 func baselineOf(points []archive.Point, calm result.Span) baseline {
@@ -215,10 +215,10 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	var all []episode
 	var run []archive.Point
 	gap := 0
-	// A rate covers the time since the previous value, so an episode begins at the time of that value.
+	// before is the start of the episode: the time of the value before it, because a rate covers the time since then.
 	var before, after time.Time
 	var previous time.Time
-	var seen time.Time           // the last value of run, or the last value without calls after it
+	var seen time.Time           // time of the last value of run or, if later, of the last NaN (no calls) after run
 	was, earlier := false, false // was: the previous value deviated; earlier: the last value before run deviated
 	end := func() {
 		if len(run) >= s.hold() && !run[len(run)-1].T.Before(before.Add(s.Lasts)) {

@@ -34,8 +34,8 @@ type Options struct {
 	From, To time.Time
 	// Cut means that the run was killed or is still in progress, so that the data ends in the middle of a phase.
 	Cut bool
-	// Calm is the time without the problem, with which Diagnose compares. Zero means the first quarter of the data, but
-	// at most a minute.
+	// Calm is the comparison period: the time without the problem. Zero means the first quarter of the data, but at
+	// most a minute.
 	Calm result.Span
 	// CalmByDefault means that Calm is a default that the user did not choose. As for a zero Calm, Diagnose shortens
 	// the comparison period so that it contains no sign of a cause.
@@ -49,8 +49,8 @@ type Options struct {
 	// NoData holds the names of the gates of the run that have no data. If there are any, the diagnosis is not
 	// "healthy".
 	NoData []string
-	// Exits describes the exits of components that no fault of the run explains. The diagnosis only repeats them. They
-	// change neither its answer nor its causes.
+	// Exits describes the exits of components that no fault of the run explains. The diagnosis only repeats these
+	// descriptions; its answer and its causes do not depend on them.
 	Exits []string
 	// Reference is the archive of a run to compare with instead of a comparison period, or nil.
 	Reference *archive.Archive
@@ -171,7 +171,8 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 // window returns the range of rates: two scrape intervals.
 func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 
-// incomparable returns the reasons why the comparison period has no values to compare with, or nil if it has.
+// incomparable returns the reasons why the comparison period has no values to compare with, or nil if it has such
+// values.
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
@@ -184,7 +185,8 @@ func (o *Options) incomparable(all []series) (doubts []string) {
 	return nil
 }
 
-// haveCommonAPIServer reports whether one API server was scraped in the comparison period and the diagnosed time.
+// haveCommonAPIServer reports whether at least one API server was scraped in both the comparison period and the
+// diagnosed time.
 func haveCommonAPIServer(all []series, o Options) bool {
 	return slices.ContainsFunc(all, func(calm series) bool {
 		return calm.ofAPIServer() && calm.within(o.Calm) && slices.ContainsFunc(all, func(under series) bool {
@@ -391,7 +393,7 @@ type tooLittle string
 
 func (e tooLittle) Error() string { return result.CannotTell + ": " + string(e) }
 
-// Unjudged returns true: the error means missing data, so the program ends with exit code 3.
+// Unjudged returns true, because the error means missing data. The program then ends with exit code 3.
 func (e tooLittle) Unjudged() bool { return true }
 
 // Nothing is the error for a time range without any metrics.

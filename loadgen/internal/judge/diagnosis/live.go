@@ -43,7 +43,7 @@ func (l *Live) Options(now time.Time) Options {
 	return Options{From: calm.From, To: now, Calm: calm, Under: under, CalmByDefault: l.calm == result.Span{}, Step: l.Step}
 }
 
-// Saw records the result of the latest diagnosis. It determines the time ranges of the next one.
+// Saw records the result of the latest diagnosis. This result determines the time ranges of the next diagnosis.
 func (l *Live) Saw(d result.Diagnosis) {
 	switch {
 	case !lasts(d) || d.Under.To.Sub(l.calm.To) > liveLasts && l.calm != (result.Span{}):

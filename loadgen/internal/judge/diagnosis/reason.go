@@ -92,9 +92,9 @@ type firing struct {
 	evidence   []episode
 	began      time.Time
 	last       time.Time // time of the last deviating value of the evidence
-	ended      time.Time // zero if it has not ended
+	ended      time.Time // end of the firing; zero if it has not ended
 	explains   map[string][]string
-	harms      bool // the mechanism explains a failed gate or a symptom that clients notice
+	harms      bool // whether the mechanism explains a failed gate or a symptom that clients notice
 }
 
 // reasoning separates causes from consequences among episodes (time ranges in which a signal deviates) that overlap.
@@ -193,7 +193,8 @@ func (f firing) moves(e episode) bool {
 	return e.isOf(moves) || slices.Contains(f.components, e.component) && slices.Contains(moves, e.signal.Name+"@same")
 }
 
-// returns reports whether the episode's signal deviates only when the mechanism ends at an API server (see Return).
+// returns reports whether the episode's signal deviates only when the mechanism ends at an API server (see
+// mechanism.Return).
 func (f firing) returns(e episode) bool {
 	return slices.Contains(f.mechanism.Return, e.signal.Name) && slices.ContainsFunc(f.components, isAPIServer)
 }
@@ -304,8 +305,8 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	return fired
 }
 
-// starved reports whether waiting for CPU may explain an episode. It may if a signal of a mechanism with Slows deviates
-// at the same time, or if the measured wait explains at least half of the signal's Least at some time in the episode.
+// starved reports whether waiting for CPU may explain an episode: a signal of a mechanism with mechanism.Slows deviates
+// at the same time, or at some time in the episode the measured wait explains at least half of signal.Least.
 func (r reasoning) starved(e episode) bool {
 	for _, m := range r.catalogue.Mechanisms {
 		if m.Slows && r.deviates(m.Any, e, false) {
@@ -320,8 +321,8 @@ func (r reasoning) starved(e episode) bool {
 	return false
 }
 
-// gather adds to evidence one episode for each signal of All: one that accompanies the episode `first`. It returns
-// false if a signal has no such episode.
+// gather adds to evidence, for each signal of m.All, one episode that accompanies the episode `first` (see
+// accompanies). It returns false if a signal has no such episode.
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
@@ -335,15 +336,15 @@ func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool
 	return true
 }
 
-// prevented reports whether a signal of Unless deviates at the same time and component as the episode `first`.
+// prevented reports whether a signal of m.Unless deviates at the same time and component as the episode `first`.
 func (r reasoning) prevented(m *mechanism, first episode) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(m.Unless, e.signal.Name) && r.accompanies(e, first, m)
 	})
 }
 
-// accompanies reports whether the episode e is at the same component and time as the episode `first`, and its change is
-// at least Share times the change of `first`.
+// accompanies reports whether the episode e is at the same component and time as the episode `first`, and the change of
+// e is at least m.Share times the change of `first`.
 func (r reasoning) accompanies(e, first episode, m *mechanism) bool {
 	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
 }
@@ -357,7 +358,7 @@ func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 }
 
 // deviatesBy reports whether one of the signals, apart from the one named `except`, deviates at a component of the
-// firing f, between the start of f and Lag after its end.
+// firing f, between the start of f and the mechanism's Lag after its end.
 func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == except })
 	return slices.ContainsFunc(f.components, func(component string) bool {

@@ -53,7 +53,7 @@ func and(words []string) string {
 }
 
 const (
-	unitEvent   = "event" // unit of signals that only have a time, such as a restart
+	unitEvent   = "event" // unit of signals without a value, such as a restart: only their time counts
 	unitSeconds = "seconds"
 )
 

@@ -48,7 +48,7 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 type referenced struct {
 	run, reference *archive.Archive
 	ends           time.Time     // end of the reference run after the shift
-	moved          time.Duration // added to the times of the reference run
+	moved          time.Duration // length of the shift: added to the times of the reference run
 }
 
 // after returns a source with the data of both runs. It shifts the times of the reference run to before `began`, the

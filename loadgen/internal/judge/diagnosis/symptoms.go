@@ -8,7 +8,7 @@ import (
 )
 
 // unexplained returns the symptoms that no cause explains. It adds every other symptom to the causes that explain it.
-// Causes with Load explain only symptoms that no other cause explains.
+// Causes whose mechanism has Load set explain only symptoms that no other cause explains.
 func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	left := []result.Evidence{}
 	for _, e := range r.all {

@@ -8,7 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// minShare is the minimum fraction of a request's latency that the cause's span must spend on the critical path.
+// minShare is the minimum part of a request's latency, as a fraction, that the cause's span must spend on the critical
+// path.
 const minShare = 0.25
 
 // AddTraces adds to each cause the kept trace in which the cause's span has the most time on the critical path. The
@@ -30,7 +31,8 @@ func AddTraces(causes []result.Cause, all []spans.Trace) {
 	}
 }
 
-// shows makes t the trace of the cause if its span has more time on the critical path than in the cause's present trace.
+// shows makes t the trace of the cause c if its span has more time on the critical path of t than of the present trace
+// of c.
 func shows(c *result.Cause, t *spans.Trace, span *regexp.Regexp) {
 	best := result.CauseTrace{ID: t.Trace.String(), Request: t.Verb + " " + t.Resource, Seconds: float64(t.Duration()) / 1e9}
 	for _, n := range t.Tree().All() {

@@ -50,7 +50,7 @@ func CompileWith(s *plan.Plan, extra *alerting.Ruleset) ([]Compiled, error) {
 }
 
 // Quiet returns a gate for each alert in the ruleset. The gate fails if the alert fires in any phase. The result of the
-// run lists these alerts. If informs is set, the gates do not affect the verdict.
+// run lists these alerts. If informs is set, the gates do not affect the verdict of the run.
 func Quiet(s *plan.Plan, rules *alerting.Ruleset, informs bool) ([]Compiled, error) {
 	b := newBook(rules)
 	var all []Compiled
@@ -128,7 +128,7 @@ func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*al
 	return all, nil
 }
 
-// alertFinding counts how often the gate's alert fired during the phases of Over.
+// alertFinding counts how often the gate's alert fired during the phases that the gate covers.
 func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerting.History, phases map[string]result.Phase) (finding, error) {
 	windows := c.windows(phases)
 	f := finding{summed: true} // the count may be too low if data is missing
@@ -180,8 +180,8 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 }
 
 // lookedBack describes the time range of the data that the rule read when its alert fired: its length, and the phase in
-// which it began. The cause can be anywhere in this range, and may be over when the alert fires. lookedBack returns ""
-// if the rule reads no earlier data.
+// which the range began. The cause can be anywhere in this range, and may be over when the alert fires. lookedBack
+// returns "" if the rule reads no earlier data.
 func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) string {
 	back := c.alert.rules.Hindsight(c.Alert).Whole()
 	if back == 0 {
@@ -273,8 +273,8 @@ func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	})
 }
 
-// late returns the reasons why an alert could not fire in the windows: they end too early, or contain no evaluation of
-// the alert. `first` is the time of the first evaluation.
+// late returns the reasons why an alert could not fire in the windows: a window ends too early, or contains no
+// evaluation of the alert. `first` is the time of the first evaluation.
 func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	tooShort := func(format string, args ...any) {
 		why = append(why, reading{missing: fmt.Sprintf(format, args...), short: true})

@@ -31,8 +31,8 @@ func (w *window) extend(next window) {
 	w.name, w.end, w.phases = first+" to "+next.name, next.end, append(w.phases, next.phases...)
 }
 
-// windows returns the gate's windows: one for each phase of Over or, with Spans, one for each sequence of consecutive
-// phases in Over.
+// windows returns the gate's windows: one for each phase that the gate covers or, if the objective has Spans set, one
+// for each sequence of consecutive phases.
 func (c Compiled) windows(phases map[string]result.Phase) []window {
 	var all []window
 	joins := false

@@ -22,17 +22,17 @@ import (
 type Compiled struct {
 	scenario.Gate
 	objective Objective
-	op        string  // "<=" or ">="
-	bound     float64 // in the objective's unit
+	op        string  // how a value must compare with the bound: "<=" or ">="
+	bound     float64 // value of the bound, in the objective's unit
 	boundless bool    // the gate is a figure (see Figures): only the direction of its bound matters
 	order     []string
-	// strict means that every phase of Over must have data.
+	// strict means that every phase that the gate covers must have data.
 	strict bool
-	// expects lists the loads that must have results, with their phases.
+	// expects lists the loads that must have results, each with a phase.
 	expects []place
 	// failures lists the phases in which nodes fail.
 	failures []string
-	// reads lists the selectors of the PromQL.
+	// reads lists the selectors of the gate's PromQL.
 	reads [][]*labels.Matcher
 	// outages holds the times at which faults made targets of the run unreachable.
 	outages timeline.Outages
@@ -42,7 +42,7 @@ type Compiled struct {
 	alert *alert
 	// noDataAllowed means that the verdict ignores missing data of the gate.
 	noDataAllowed bool
-	// listed means that the result lists the alert, and informs that the gate does not affect the verdict.
+	// listed means that the result lists the gate's alert. informs means that the gate does not affect the verdict.
 	listed, informs bool
 }
 

@@ -23,8 +23,8 @@ const (
 	minLate = 0.5
 )
 
-// deliver returns a copy of the phases of a run with Deliveries set: how much work each load and action should do, and
-// how much it did. If the scenario is nil, the default bounds apply.
+// deliver returns a copy of the phases of a run, and sets Deliveries in each: how much work each load and action should
+// do, and how much it did. If the scenario is nil, the default bounds apply.
 func deliver(s *scenario.Scenario, gates []Compiled, m result.Measurements) []result.Phase {
 	d := delivering{s: s, gates: gates, m: m}
 	phases := slices.Clone(m.Phases)
@@ -103,12 +103,13 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 }
 
 // young returns the number of arrivals so close to the end of a phase that their responses are not due yet. A response
-// is due after the median service time of the phase, limited to the range from least to slowAnswer seconds.
+// is due after the median service time of the phase, but not before `least` seconds, and not after slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
 
-// owed returns the number of responses that were due by the end of the phase. `least` is the same as in young.
+// owed returns the number of responses that were due by the end of the phase. `least` is the minimum time, in seconds,
+// after which a response is due (see young).
 func owed(r result.Requests, least float64) int64 {
 	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
@@ -157,8 +158,8 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// full returns the name of a load's limit on requests in flight. It returns "" if less than a quarter of the limit was
-// in use on average, because no request then waited for the limit.
+// full returns the name of a load's limit on requests in flight. It returns "" if on average less than a quarter of the
+// limit was in use, because no request then had to wait.
 func (d delivering) full(load string, inFlight float64) string {
 	if d.s == nil {
 		return "maxInFlight"
@@ -175,8 +176,8 @@ func (d delivering) full(load string, inFlight float64) string {
 	return "maxInFlight"
 }
 
-// appendJudged appends the delivery `out` of a phase to `all`, and sets the factor that limited it, if any. If nothing
-// was due, it appends nothing.
+// appendJudged appends the delivery `out` of a phase to `all`. If too little work was done, it also sets the factor
+// that limited the work. If nothing was due, it appends nothing.
 func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.Phase) []result.Delivery {
 	if out.Asked == 0 {
 		return all

@@ -20,10 +20,10 @@ type work struct {
 	all, slow float64
 	p50       float64
 	outcomes  map[string]int64
-	full      string // name of the limit on requests in flight, or ""
+	full      string // name of the limit on requests in flight if it was in use, or ""
 	cut       string // describes the progress of the work at the end of the phase; "" if the work had finished
-	queues    bool   // arrivals wait when the limit is reached; otherwise they are not sent
-	load      bool   // the work belongs to a load, not to an action
+	queues    bool   // whether arrivals wait when the limit is reached; otherwise they are not sent
+	load      bool   // whether the work belongs to a load, not to an action
 }
 
 // add adds a distribution of service times. The p50 of w is the largest p50 of all added distributions.
@@ -59,8 +59,8 @@ func slowSeconds(l result.Latency) float64 {
 // took at least half of the total time.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit returns the factor that kept the work below its minimum share, least, and an explanation. It applies the rule
-// in docs/reference/objectives.md. `during` is the time that the work took, and late is how much longer that was than
+// limit returns the factor that kept the work below its minimum share `least`, and an explanation. It applies the rule
+// in docs/reference/objectives.md. `during` is the time that the work took, and `late` is how much longer that was than
 // demanded, both in seconds. The factor is the generator if the work would have reached the share without the
 // generator's own delay.
 func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {

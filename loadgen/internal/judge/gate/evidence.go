@@ -24,14 +24,14 @@ type reading struct {
 	of    string // source of the value, such as "phase storm" or "storm/patch"
 	phase string
 	load  string // load that was measured; empty if the value is not of a single load
-	// measuredIn lists the phases in which the value was measured. Nil means the phase in the field phase or, if that
-	// field is empty, the phases that Compiled.measuredIn returns.
+	// measuredIn lists the phases in which the value was measured. Nil means the phase in the field `phase` or, if that
+	// is empty, the phases that Compiled.measuredIn returns.
 	measuredIn []string
 	value      float64
 	// external is the value without the generator's own delay. Nil means that external is
 	// unknown or equal to value.
 	external *float64
-	// withheld means that value was measured but must not be judged, for the reason in missing.
+	// withheld means that the value was measured but must not be judged, for the reason in the field `missing`.
 	withheld bool
 	// missing is the reason why there is no value, or "". The field `nothing` is true if there was nothing to measure.
 	missing string
@@ -39,7 +39,7 @@ type reading struct {
 	// short means that the value is missing because the run was too short for the alert to
 	// fire.
 	short bool
-	// alike means that phases with the same reason in missing share one text, which lists these phases.
+	// alike means that phases with the same reason in the field `missing` share one text, which lists these phases.
 	alike bool
 	// failed means that the gate fails regardless of the value, for the reason in detail.
 	failed bool
@@ -51,7 +51,7 @@ type reading struct {
 type finding struct {
 	readings []reading
 	// whole means that the readings are parts of one value, which cannot be judged if a part is missing. summed means
-	// that the gate judges the sum of the readings, and not the worst reading.
+	// that the gate judges the sum of the readings, not the worst of them.
 	whole, summed bool
 }
 
@@ -60,7 +60,7 @@ func (f finding) lacks() bool {
 	return slices.ContainsFunc(f.readings, func(r reading) bool { return r.missing != "" })
 }
 
-// perPhase returns a finding with one reading for each phase of Over.
+// perPhase returns a finding with one reading for each phase that the gate covers.
 func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	var f finding
 	for _, name := range e.Over {
@@ -153,7 +153,7 @@ func (e evidence) perWatches(read func(result.Watches) reading) finding {
 	return perLoad(e, watches, func(w result.Watches) string { return w.Load }, read)
 }
 
-// requireEnds adds a reading without a value for each node failure whose end was not observed, neither in its phase nor
+// requireEnds adds a reading without a value for each node failure whose end was not observed, either in its phase or
 // later.
 func (f *finding) requireEnds(e evidence) {
 	for _, failed := range e.failures {
@@ -264,8 +264,8 @@ func (e evidence) saturatedOutside() []string {
 	return outside
 }
 
-// measuredIn returns the phases in which a value was measured. A value without a single phase, such as the recovery
-// from a fault, was measured from the first phase of the gate to the end of the run.
+// measuredIn returns the phases in which a value was measured. A value that belongs to no particular phase, such as the
+// recovery from a fault, was measured from the first phase of the gate to the end of the run.
 func (c Compiled) measuredIn(r reading) []string {
 	switch {
 	case r.measuredIn != nil:
@@ -292,8 +292,8 @@ func (e evidence) stalled(phases []string) float64 {
 	return sum
 }
 
-// failedBefore returns the phase in which the last node failure began, up to and including the given phase. If no node
-// failed by then, it returns the given phase.
+// failedBefore returns the phase in which the last node failure before or in the given phase began. If no node failed
+// by then, it returns the given phase.
 func (e evidence) failedBefore(phase string) string {
 	since := phase
 	for _, name := range e.failures {

@@ -29,9 +29,9 @@ type Limit struct {
 // clientFigure is the current value of a limit with Client, compared with its bound.
 type clientFigure struct {
 	value float64
-	text  string // shown instead of value if the exact value is unknown
-	over  bool   // the value exceeds the bound
-	few   bool   // there are too few requests to decide
+	text  string // text to show instead of the value if the exact value is unknown
+	over  bool   // whether the value exceeds the bound
+	few   bool   // whether there are too few requests to decide
 }
 
 // Client holds the generator's data on its own requests.

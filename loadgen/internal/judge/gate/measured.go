@@ -115,7 +115,7 @@ func achieved(r result.Requests, own int64) share {
 
 func p99(l result.Latency) float64 { return l.P99 }
 
-// theRun is the source of a reading for the whole run.
+// theRun is the field `of` of a reading for the whole run.
 const theRun = "the run"
 
 // overRun returns a function that reads one value of the whole run, regardless of the gate's phases.
@@ -137,7 +137,8 @@ func duration(p result.Phase) reading {
 	return r
 }
 
-// sinceFailures returns a finding with the time from a node failure until a condition holds, for each phase of Over.
+// sinceFailures returns a finding with the time from a node failure until a condition holds, for each phase that the
+// gate covers.
 func (e evidence) sinceFailures(condition string, get func(result.Workload) *float64) finding {
 	f := e.perPhase(func(p result.Phase) reading {
 		r := sinceFailure(p, condition, get)

@@ -43,7 +43,7 @@ type Objective struct {
 	// Client means that the generator measured the value from outside the cluster, so the value may
 	// include the generator's own delay.
 	Client bool
-	// Results is the kind of load results that the objective judges. Empty means that the objective needs no load.
+	// Results is the kind of results of a load that the objective judges. Empty means that the objective needs no load.
 	Results scenario.LoadResult
 	// Requires says what a scenario must have: "pods", "nodes", "nodeFailure", "fault" (of the control plane),
 	// "members" (a fault and several etcd members), "signals" or "transitions". Empty means nothing.

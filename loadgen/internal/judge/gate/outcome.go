@@ -58,8 +58,8 @@ func (c Compiled) outcome(ctx context.Context, rec *rundir.Recorded, g result.Ga
 	return a, nil
 }
 
-// watched reports whether the alert had data in every phase. If so, a condition that never held would not have held in
-// a longer run or with a shorter `for` either.
+// watched reports whether the alert was evaluated in each sequence of consecutive phases that the gate covers. If so, a
+// condition that never held would not have held in a longer run or with a shorter `for` either.
 func (c Compiled) watched(h alerting.History, phases map[string]result.Phase) bool {
 	r := c.alert.reach
 	r.For = 0

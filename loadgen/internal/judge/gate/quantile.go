@@ -65,9 +65,9 @@ func upperBoundOf(l, external result.Latency) reading {
 	return r
 }
 
-// withhold withholds a scraped quantile that meets the bound although the true quantile may break it. With few
+// withhold sets r.missing for a scraped quantile that meets the bound although the true quantile may break it. With few
 // observations, Prometheus interpolates within the bucket of the slowest one, so the value may be too low. `others`
-// holds the values of the expression that cautious returns. That expression uses the upper edge of the bucket instead.
+// holds the values of the expression that cautious returns, which uses the upper edge of that bucket instead.
 func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
 	for _, o := range others {
 		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
@@ -102,7 +102,7 @@ func cautious(expr string) string {
 	if err != nil {
 		return expr
 	}
-	var calls []*parser.Call // calls that are not within other calls, in order
+	var calls []*parser.Call // calls of histogram_quantile that are not within other calls, in order
 	parser.Inspect(root, func(n parser.Node, path []parser.Node) error {
 		inner := slices.ContainsFunc(path, func(p parser.Node) bool { return isQuantile(p) })
 		if isQuantile(n) && !inner {

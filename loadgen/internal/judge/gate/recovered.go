@@ -108,7 +108,7 @@ func perSignal(read func(result.Signal) reading) func(evidence) finding {
 	}
 }
 
-// eachFault returns a function that reads values of each fault that began in a phase of Over.
+// eachFault returns a function that reads values of each fault that began in a phase that the gate covers.
 func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding {
 	return func(e evidence) finding {
 		var f finding

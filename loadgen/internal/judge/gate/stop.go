@@ -23,8 +23,8 @@ type Stop struct {
 	// Every is the scrape interval, which determines the range of the rates in limits.
 	Every time.Duration
 
-	compiled Compiled // for gates, alerts and expressions
-	limit    *Limit   // for limits; otherwise nil
+	compiled Compiled // the condition, unless it is a limit
+	limit    *Limit   // the limit; nil if the condition is a gate, an alert or an expression
 	over     []string // the phases in which the condition applies
 	follower *alerting.Follower
 
@@ -193,8 +193,8 @@ func (s *Stop) HoldsOf(c Client, phase string, start, at time.Time) string {
 	return s.sustained(why, phase, start, at)
 }
 
-// Holds evaluates the condition on the recorded data at the time `at`, in a phase that began at start. It
-// returns the reason to end the run, or "" to continue. It fails only if ctx ends.
+// Holds evaluates a condition on recorded data at the time `at`, in a phase that began at start. It returns the reason
+// to end the run, or "" to continue. It fails only if ctx ends.
 func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time.Time) (why string, err error) {
 	s.Blind = ""
 	if !slices.Contains(s.over, phase) {

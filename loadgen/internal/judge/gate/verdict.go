@@ -131,7 +131,7 @@ func (c Compiled) missing(f finding, n int) []string {
 			why = append(why, s)
 		}
 	}
-	alike := map[string]int{} // reasons that several phases share; the values are indexes in why
+	alike := map[string]int{} // indexes in why of the reasons that several phases share
 	empty := map[string]bool{}
 	for _, r := range f.readings {
 		switch {

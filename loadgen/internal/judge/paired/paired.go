@@ -145,7 +145,7 @@ func holm(p result.Plan, tests []test) []Judged {
 // test is the t-test of one figure at one look. It holds the mean of ln(B/A) or of the differences, its standard error,
 // and the t-distribution of the mean divided by its standard error.
 type test struct {
-	look              result.Look // the zero value means that there are too few pairs for a look
+	look              result.Look // the look of the test; the zero value means that there are too few pairs for one
 	n                 int
 	mean, spread, err float64
 	dist              distuv.StudentsT

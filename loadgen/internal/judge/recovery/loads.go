@@ -14,8 +14,8 @@ import (
 type moment struct {
 	from, until time.Time
 	samples.RequestSlot
-	failed int64 // excludes canceled requests
-	bad    bool  // a request failed, was not sent, or took longer than the latency bound
+	failed int64 // number of failed requests, without canceled ones
+	bad    bool  // whether a request failed, was not sent, or took longer than the latency bound
 }
 
 // loads returns a fault's effect on each load, sorted by name.
@@ -53,12 +53,12 @@ type watch struct {
 	fault span
 	r     result.LoadRecovery
 
-	ran         bool // the load has a slot that belongs to the fault
+	ran         bool // whether the load has a slot that belongs to the fault
 	from, until time.Time
 	failedBy    time.Time // end of the first slot with a failure
 	succeeded   time.Time // end of the first slot with a success after failedBy
 	good        time.Time // start of the current period without bad slots; zero after a bad slot
-	back        time.Time // start of the first such period of length stretch after the fault; zero if unknown
+	back        time.Time // time of the recovery: after the fault, no slot is bad for a stretch; zero if unknown
 	last        time.Time // end of the last slot
 	pending     tally     // counts of the slots since the last bad slot
 }
@@ -115,7 +115,8 @@ func (w *watch) spoil(m moment) {
 	}
 }
 
-// hold records a slot that is not bad. The load has recovered once such slots cover the time stretch after the fault.
+// hold records a slot that is not bad. The load has recovered once such slots cover a time of length `stretch` after
+// the fault.
 func (w *watch) hold(m moment) {
 	if m.Succeeded == 0 {
 		return // there are only canceled requests, which prove nothing

@@ -132,8 +132,8 @@ func (in run) phaseAt(at time.Time) string {
 
 func seconds(d time.Duration) *float64 { return new(d.Seconds()) }
 
-// handovers returns the changes of leader, and the last leader of each kind. The first
-// leader of a kind does not count as a change.
+// handovers returns the changes of leader, and the last leader of each kind of component. The first leader of a kind
+// does not count as a change.
 func (in run) handovers() (all []result.Handover, last map[string]timeline.Leader) {
 	last = map[string]timeline.Leader{}
 	for _, l := range in.line.Leaders {

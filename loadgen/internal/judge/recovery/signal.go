@@ -119,7 +119,7 @@ func meanOf(points []result.SignalPoint) float64 {
 // query evaluates PromQL at one time and returns a value for each series.
 type query func(ctx context.Context, expr string, at time.Time) ([]float64, error)
 
-// lookBack is the length of $window in scrape intervals. It always contains two scrapes, which a rate needs.
+// lookBack is the length of $window in scrape intervals. $window then always contains two scrapes, which a rate needs.
 const lookBack = 2.5
 
 // Signals samples the signals of the scenario and evaluates the samples. Without an archive, there are no samples.
@@ -165,8 +165,8 @@ func signals(ctx context.Context, rec *rundir.Recorded, ask query) ([]result.Sig
 	return all, nil
 }
 
-// sample evaluates an expression in the phases with the given names. `missing` is the reason why samples are missing,
-// or "" if there are enough.
+// sample evaluates an expression in the phases with the given names. `missing` is the reason why there are too few
+// samples, or "".
 func sample(ctx context.Context, expr string, names []string, rec *rundir.Recorded, ask query) (points []result.SignalPoint, missing string, err error) {
 	if len(names) == 0 {
 		return nil, "", nil
