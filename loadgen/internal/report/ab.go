@@ -151,7 +151,7 @@ func abNote(c result.AB) string {
 		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
 
-// olderStatistic describes the values in files of older versions.
+// olderStatistic describes how A, B and the change were computed in files that older versions wrote.
 const olderStatistic = "A and B are medians, and the change is the geometric mean of B/A"
 
 // abStatistics describes how A, B and their changes are computed. It names the figures that are not computed as
@@ -309,7 +309,8 @@ func abSection(c result.AB, figures []result.ABFigure) document.Section {
 	return s
 }
 
-// abDrawing draws the changes of all pairs as dots on an axis from -reach to +reach, with the bounds as a bar.
+// abDrawing draws the changes of all pairs as dots on an axis with 0 in the middle, and the bounds of the change as a
+// bar.
 func abDrawing(p result.Plan, f result.ABFigure) *document.Drawing {
 	reach := p.Margin
 	for _, x := range f.Changes {
@@ -352,7 +353,7 @@ func pairsSection(pairs []result.Pair) document.Section {
 	return s
 }
 
-// reportIn returns the path of the report of a run, or "" without a directory.
+// reportIn returns the path of the report of the run in dir, or "" if dir is "".
 func reportIn(dir string) string {
 	if dir == "" {
 		return ""

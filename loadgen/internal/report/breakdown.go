@@ -13,14 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// maxSplits is the maximum number of latency bars on a page. The page shows the calls with the largest mean latencies.
+// maxSplits is the maximum number of latency bars on a page. The page shows the calls (verb and resource) with the
+// largest mean latencies.
 const maxSplits = 40
 
 // splitView is the mean latency of a call, shown as a stacked bar.
 type splitView struct {
-	Call, Where       string // "patch configmaps"; phase and load
+	Call, Where       string // Call is the verb and resource, such as "patch configmaps"; Where is the phase and load
 	Mean, P99, Server string
-	Summary           string // the bar in words, for screen readers
+	Summary           string // description of the bar, for screen readers
 	Pieces            []piece
 	Notes             []string
 }
@@ -29,12 +30,12 @@ type splitView struct {
 // negative; the page then shows only its value.
 type piece struct {
 	Name, Value, Share, Tells string
-	Colour                    int // index in the palette; -1 for the unexplained part
+	Colour                    int // index of the colour in the palette; -1 for the unexplained part
 	X, Width                  string
 }
 
-// partText holds the explanation of a part of the latency. colour is an index in the palette, the same on every page.
-// No large part is grey, because grey is the colour of the unexplained part.
+// partText holds the explanation of a part of the latency. colour is the index of the part's colour in the palette, the
+// same on every page. No large part is grey, because grey is the colour of the unexplained part.
 type partText struct {
 	tells  string
 	colour int
@@ -219,7 +220,7 @@ func shareText(part, of float64) string {
 	if share == 0 && part > 0 {
 		return "<1%"
 	}
-	return chart.Number(share+0, 4) + "%" // +0: no negative zero
+	return chart.Number(share+0, 4) + "%" // +0 turns a negative zero into zero
 }
 
 // terminalSplits is the maximum number of rows of a table in a summary, so that the summary fits on a screen.
@@ -243,7 +244,7 @@ func (t *terminalWriter) breakdown(r result.Result) {
 	}
 	for _, b := range rows {
 		call := callOf(b)
-		if calls[call] > 1 { // several loads send it
+		if calls[call] > 1 { // several loads send this call
 			call += " (" + terminal.Clean(b.Load) + ")"
 		}
 		share := func(names ...string) string {

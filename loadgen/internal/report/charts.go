@@ -35,12 +35,12 @@ type query struct {
 	Expr string
 	// P99 selects a classic or native histogram, whose 99th percentile is drawn instead of Expr.
 	P99 string
-	// By lists the labels that distinguish the series. A series is named by the values of these labels. Without such
-	// labels, its name is Name.
+	// By lists the labels that distinguish the series. The name of a series consists of the values of these labels. If
+	// By is empty, the name is the field Name.
 	By   []string
 	Name string
-	// PerPhase names a measurement that is drawn instead of Expr, as one constant value per phase: "offered" (rate of the
-	// requests) or "other programs" (processors that they used, if the run started the whole control plane).
+	// PerPhase names a measurement that is drawn instead of Expr, as one constant value per phase: "offered" (request
+	// rate) or "other programs" (number of processors that they used, if the run started the whole control plane).
 	PerPhase string `yaml:"perPhase"`
 }
 

@@ -35,7 +35,7 @@ func deliveryTable(phases []result.Phase) table {
 	return t
 }
 
-// limitText returns the word that reports show for the limit of a delivery.
+// limitText returns the word that reports show for the factor that limited the work of a load or an action.
 func limitText(limit string) string {
 	if limit == result.LimitAsked {
 		return "scenario"
@@ -56,7 +56,7 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 // work was done, and shows only their number.
 const maxDelivered = 8
 
-// delivered writes a line for each load and action of a phase.
+// delivered writes a line for each load and action of a phase, with the work that was demanded and done.
 func (t *terminalWriter) delivered(r result.Result) {
 	type row struct {
 		phase string
@@ -102,8 +102,8 @@ func (t *terminalWriter) delivered(r result.Result) {
 	}
 }
 
-// undelivered counts the loads and actions that did too little work for the run to pass. It counts a load once, even if
-// the load did too little in several phases.
+// undelivered counts the loads and actions that did so little work that the run cannot pass. It counts a load once,
+// even if the load did too little in several phases.
 func undelivered(phases []result.Phase) int {
 	short := map[[2]string]bool{}
 	for _, p := range phases {

@@ -114,7 +114,7 @@ func (t *terminalWriter) cause(c causeItem) {
 	}
 }
 
-// group writes an empty line, and then the texts, each after the label.
+// group writes an empty line, and then the texts, each with the label before it.
 func (t *terminalWriter) group(label string, texts ...string) {
 	if len(texts) > 0 {
 		t.line("")
@@ -203,15 +203,15 @@ func machineText(m *result.MachineUse) string {
 // diagnosisView holds the strings that all reports show of a diagnosis.
 type diagnosisView struct {
 	Compared string
-	Causes   []causeItem // the limits come last
+	Causes   []causeItem // the causes, and after them the limits
 	// Unexplained lists the symptoms without a known cause. Nearest lists the causes that come closest to explaining
 	// them.
 	Unexplained, Nearest []string
-	// Doubts lists reasons why the diagnosis may be incomplete. Exits lists components that ended although no fault
-	// ended them.
+	// Doubts lists reasons why the diagnosis may be incomplete. Exits describes exits of components that no fault
+	// caused.
 	Doubts, Exits   []string
-	Said            string   // the answer, if there is no cause
-	Machine, Lacked []string // at most one text each
+	Said            string   // the answer in words, if there is no cause
+	Machine, Lacked []string // load on the generator's machine; signals without data; at most one text each
 }
 
 // causeItem is one cause of the symptoms. If Limit is set, it is a limit that the growing load reached, not a cause.

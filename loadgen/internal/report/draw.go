@@ -22,7 +22,7 @@ import (
 type drawnSection struct {
 	Title  string
 	Charts []chart.Chart
-	Folded []folded // replaces the charts without data; set by fold
+	Folded []folded // lines that replace the charts without data; set by fold
 	empty  []chart.Chart
 }
 
@@ -281,12 +281,12 @@ func (d drawnSection) drawn() bool {
 	return slices.ContainsFunc(d.Charts, func(c chart.Chart) bool { return c.Missing == "" })
 }
 
-// mostSeconds is the maximum number of seconds that are counted separately: a week.
+// mostSeconds is the maximum number of seconds of a run for which perSecond counts: a week.
 const mostSeconds = 7 * 24 * 3600
 
-// perSecond adds up counts by second and name, and returns a line for each name with a count above zero. For each slot,
-// it calls the function `of`, which reports counts by name. If there are too many lines, it returns those with the
-// highest peaks.
+// perSecond adds up counts by second and name, and returns a line for each name with a count above zero. To get the
+// counts of a slot, it calls the function `of`, which reports each count with its name. If there are too many lines, it
+// returns the lines with the highest peaks.
 func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name string, n int64))) []chart.Line {
 	seconds := min(int(p.Grid.Seconds()), mostSeconds) + 1
 	sums := map[string][]int64{}

@@ -91,8 +91,8 @@ func scrapes(m result.Measurements) string {
 	return text
 }
 
-// commands returns two commands that repeat the run: the command that the user typed, and a command
-// that uses the recorded scenario. The second command works even if the catalogue has changed.
+// commands returns two commands that repeat the run: the command that the user typed, and a command that uses the
+// recorded scenario. The second command works even if the catalogue of scenarios has changed.
 func commands(r result.Result) (typed, byFile string) {
 	var cluster string
 	if !r.Run.Cluster.Bundled {

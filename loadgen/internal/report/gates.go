@@ -41,7 +41,7 @@ func gatesView(_ context.Context, p *page) (any, error) {
 type gateRow struct {
 	result.Gate
 	Over, Detail string
-	More         bool   // a second line shows the detail or the expression
+	More         bool   // whether a second line shows the detail or the expression
 	Trace        string // target of a link to a trace that shows why the gate failed; empty: no link
 }
 
@@ -61,7 +61,7 @@ func sourceText(g result.Gate) string {
 	return terminal.Clean(g.Detail)
 }
 
-// rank matches the number of values before the source of a gate's value.
+// rank matches the text before the source of a gate's value, such as "worst of 4 values: ".
 var rank = regexp.MustCompile(`^worst of \d+ values: `)
 
 // usedUp returns the value of a gate in percent of its upper bound, at most 100. It returns "" for a gate
@@ -76,9 +76,9 @@ func usedUp(g result.Gate) string {
 func (t *terminalWriter) gates(r result.Result) {
 	bad := newTable("", "~", ">", "", "", "")
 	var good []result.Gate
-	var details []string // the text below each row of bad; empty means none
-	var most []int       // the maximum number of lines of each text
-	var traces []string  // the command that shows traces for each row of bad; empty: no command
+	var details []string // text below each row of bad; empty: no text
+	var most []int       // maximum number of lines of each text
+	var traces []string  // command that shows traces for each row of bad; empty: no command
 	said := ""
 	for _, g := range ownGates(r) {
 		if g.Verdict == result.Pass {

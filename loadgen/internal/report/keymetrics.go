@@ -68,7 +68,7 @@ func (t *terminalWriter) keyMetrics(r result.Result) {
 	t.line("")
 	t.line(t.paint("head", "KEY METRICS") + t.paint("dim", "  p99 or count of the run; ! = above the recommended maximum"))
 	hours := runSeconds(r) / 3600
-	const indent = 49 // the longest name, between gaps
+	const indent = 49 // width of the longest name, with the gaps around it
 	for _, k := range r.Key {
 		name := terminal.Clean(k.Name)
 		if len(k.Rows) == 0 {

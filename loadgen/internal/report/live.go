@@ -16,9 +16,9 @@ import (
 type Live struct {
 	Word     string // the state of the run: running, paused
 	Headline string
-	Gates    []result.Gate // without values
-	Starting bool          // nothing is recorded yet, so there are no charts
-	// Remote means that another process makes the run: the page has no buttons and does not update itself.
+	Gates    []result.Gate // the gates of the run, without values
+	Starting bool          // whether nothing is recorded yet, so that there are no charts
+	// Remote means that another process executes the run. The page then has no buttons and does not update itself.
 	Remote bool
 }
 
@@ -31,8 +31,8 @@ func liveSections() []section {
 }
 
 // LiveHTML writes the page of a run in progress: report.html without a verdict. Unless l.Remote is set, a script on the
-// page polls the server for the state of the run and for a new page. r holds the data of the run so far. r.Run.Ended is the time of this
-// page.
+// page asks the server repeatedly for the state of the run and for a newer page. r holds the data of the run so far.
+// r.Run.Ended is the time at which the page was made.
 func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, l Live) error {
 	r.Verdict, r.Gates = pending, slices.Clone(l.Gates)
 	for i := range r.Gates {

@@ -59,8 +59,8 @@ func undiagnosed(r result.Result) bool {
 	}))
 }
 
-// generatorState says that the load generator was fast enough for valid measurements. It returns "" if that was not
-// recorded, or if it was saturated, which is then a reason for the verdict.
+// generatorState returns a text which says that the load generator was fast enough for valid measurements. It returns
+// "" if this was not recorded, or if the generator was saturated, because the reasons for the verdict then say so.
 func generatorState(r result.Result) string {
 	g := r.Measurements.Generator
 	if !measuredToTheEnd(r.Measurements) || g.SchedulingLag.Count == 0 || len(g.Saturated) > 0 {

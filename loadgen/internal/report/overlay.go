@@ -26,7 +26,7 @@ type Overlaid struct {
 	Result   result.Result
 	Timeline []result.Event
 	Source   chart.Source  // recorded metrics; nil if the run has none
-	Interval time.Duration // between samples; zero means the default
+	Interval time.Duration // time between samples; zero means the default
 	// Downsampled is true if Source has only one of the recorded samples per Interval.
 	Downsampled bool
 }
@@ -34,7 +34,7 @@ type Overlaid struct {
 // Difference is a setting, a version or a property of the host that differs between runs.
 type Difference struct {
 	Name   string
-	Values []string // one value for each run; "" if the run has none
+	Values []string // a value for each run; "" if a run has none
 }
 
 // The minimum and maximum number of runs on the page of several runs. The palette has no more colours that are easy to
@@ -44,10 +44,10 @@ const (
 	maxOverlaid    = 6
 )
 
-// OverlayHTML writes the page of two to six runs: their gates, metrics and slowest requests in columns, and their charts
-// over each other. Ratios compare with the first run. known has sentences about the runs that longer histories of runs
-// prove. command is the command that tests whether the runs really differ; it may be empty. nav is the navigation at the
-// top of the page.
+// OverlayHTML writes the page of two to six runs: their gates, metrics and slowest requests in columns, and their
+// charts over each other. Ratios compare with the first run. known contains statements about the runs that hold
+// according to longer histories. command is the command that tests whether the runs really differ; it may be empty. nav
+// is the navigation at the top of the page.
 func OverlayHTML(ctx context.Context, w io.Writer, runs []Overlaid, differences []Difference, known []string, command string, nav []document.Link) error {
 	if len(runs) < fewestOverlaid || len(runs) > maxOverlaid {
 		return fmt.Errorf("the page shows %d to %d runs, not %d", fewestOverlaid, maxOverlaid, len(runs))
@@ -117,7 +117,8 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// noProof returns the section that says that the page proves no regression, with the command that tests for one.
+// noProof returns the section which says that differences on the page prove no regression. known and command are as in
+// OverlayHTML.
 func noProof(known []string, command string) document.Section {
 	s := document.Section{ID: "proof", Text: []string{
 		"Runs vary: two runs of the same configuration also have different values. So a difference on this page does not prove a regression.",
@@ -174,8 +175,8 @@ func busyRuns(runs []Overlaid) []string {
 	return []string{"The machine was busy during " + listed(names) + ", so times measured there may be too long."}
 }
 
-// othersCell returns the mean number of processors that other programs used, and names the phases in which the machine
-// was busy.
+// othersCell returns a cell with the mean number of processors that other programs used, and the names of the phases in
+// which the machine was busy.
 func othersCell(r result.Result) document.Cell {
 	var busy []string
 	for _, p := range busyPhases(r) {
@@ -220,20 +221,20 @@ func differencesSection(runs []Overlaid, differences []Difference) document.Sect
 
 // abreast is a row of values, one for each run.
 type abreast struct {
-	key    string // unique in the table
+	key    string // identifies the row in its table
 	name   string
-	notes  []string // below the name
-	higher bool     // higher values are better
+	notes  []string // texts below the name
+	higher bool     // whether higher values are better
 	values []abreastValue
 }
 
-// abreastValue is the value of one run. The zero value means that the run has none.
+// abreastValue is the value of one run in a row. The zero value means that the run has no value.
 type abreastValue struct {
-	word, style string // verdict
+	word, style string // verdict of the run, and the style of its label
 	text        string
-	number      *float64 // nil: cannot be compared
+	number      *float64 // value as a number; nil if it cannot be compared
 	link        string
-	notes       []string // below the text
+	notes       []string // texts below the value
 }
 
 // change returns how much worse the value of run i is than the value of the first run: the logarithm of their ratio. It
@@ -287,8 +288,9 @@ func (r abreast) ratio(i int) string {
 // smaller changes, too.
 var minWorse = math.Log(1.05)
 
-// abreastTable returns a table of rows. Rows whose verdicts differ come first; within both parts, the row with the largest
-// change comes first. It marks the value that became worse by the largest ratio to the first run.
+// abreastTable returns a table of rows. Rows whose verdicts differ come first. Within both groups, the rows with the
+// largest changes come first. The table marks in each row the value that became worse by the largest ratio to the first
+// run.
 func abreastTable(label, first string, runs []Overlaid, rows []abreast) *document.Table {
 	t := &document.Table{Label: label, Class: "abreast", Head: columns(first, runs)}
 	slices.SortStableFunc(rows, func(x, y abreast) int {

@@ -55,7 +55,7 @@ func newOverlay(ctx context.Context, runs []Overlaid) *overlay {
 	return o
 }
 
-// epoch is the start of the axis.
+// epoch is the start of the common axis.
 var epoch = time.Unix(0, 0).UTC()
 
 // alignedPhases returns the phases of the axis, in the order of the first run. A phase that earlier runs lack comes
@@ -95,8 +95,8 @@ func (o *overlay) shift(p result.Phase) time.Duration {
 	return axis[phaseIndex(axis, p.Name)].Start.Sub(p.Start)
 }
 
-// alignedEvents returns the events that the axis marks. If an event happened at about the same time of a phase in several
-// runs, it returns only one of them. If an event did not happen in all runs, its detail names the runs.
+// alignedEvents returns the events that the axis marks. If several runs have the same event at about the same time of a
+// phase, it returns the event once. If some runs lack an event, the detail of the event names the runs that have it.
 func (o *overlay) alignedEvents() []result.Event {
 	const near = 5 * time.Second
 	var all []result.Event
@@ -143,7 +143,7 @@ func (o *overlay) tookIn(phase string) string {
 	return strings.Join(all, ", ")
 }
 
-// notes explains the axis, and says what the runs lack.
+// notes returns sentences that explain the axis, and say what the runs lack.
 func (o *overlay) notes() []string {
 	text := "All runs share one time axis. Each phase begins at the same place in all runs, and has as much room as in the run in which it took longest."
 	var silent, empty, coarse []string
@@ -192,8 +192,8 @@ func (o *overlay) EventsNote() string {
 	return ""
 }
 
-// part is a phase of a run. The points of its grid are times of the run. They correspond to the points of the axis from
-// the point `first` on.
+// part is a phase of a run. The points of its grid are times of the run. They correspond to the points of the common
+// axis that begin with the index `first`.
 type part struct {
 	chart.Grid
 	first int
@@ -221,7 +221,7 @@ func (o *overlay) parts() [][]part {
 // overlaidSeries is a series of a chart in all runs.
 type overlaidSeries struct {
 	name   string
-	values [][]float64 // for each run, a value for each point of the axis; nil: none
+	values [][]float64 // for each run, a value for each point of the axis; nil if the run lacks the series
 }
 
 // maxOverlaidSeries is the maximum number of series for each declared chart, because each series is a chart.

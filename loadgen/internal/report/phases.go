@@ -19,7 +19,7 @@ type phaseSums struct {
 	unsent                                      int64
 	delivered, lost, duplicated, exp, reordered int64
 	open, wanted                                int
-	slowest                                     result.Watches // the watches with the highest p99 of deliveries
+	slowest                                     result.Watches // the watch load with the highest delivery p99
 	sets                                        int            // number of watch loads with deliveries
 }
 

@@ -15,7 +15,7 @@ import (
 
 type profileRow struct {
 	Phase, Component, Kind, Length string
-	Lost                           string // the reason why the profile was lost
+	Lost                           string // reason why the profile was lost; empty: it was kept
 	File, Size, Command            string // empty if there is no file
 }
 

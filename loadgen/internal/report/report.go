@@ -156,8 +156,8 @@ func loadPage() (script []byte, tmpl *template.Template, err error) {
 // scriptData holds the data of the charts for the page's script, which shows the values under the
 // mouse pointer.
 type scriptData struct {
-	Start  int64          `json:"start"` // Unix seconds of the first point; 0: the points have no time of day
-	Step   float64        `json:"step"`  // seconds
+	Start  int64          `json:"start"` // Unix time of the first point, in seconds; 0: points have no time of day
+	Step   float64        `json:"step"`  // time between two points, in seconds
 	N      int            `json:"n"`
 	Phases []scriptPhase  `json:"phases"`
 	Charts []*chart.Chart `json:"charts"` // only the charts with data, in the order of the page
@@ -165,7 +165,7 @@ type scriptData struct {
 
 type scriptPhase struct {
 	Name  string  `json:"name"`
-	Start float64 `json:"start"` // seconds after Start
+	Start float64 `json:"start"` // start of the phase, in seconds after scriptData.Start
 	End   float64 `json:"end"`
 }
 

@@ -17,8 +17,8 @@ import (
 // the run.
 type rolled struct {
 	result.Rollout
-	Phase, Name string // the names as shown
-	slug        string // the name in the HTML id of the drawing
+	Phase, Name string // names of the phase and the rollout, as shown
+	slug        string // name of the rollout in the HTML id of the drawing
 }
 
 // rolloutsView returns the drawings of the first maxFalls rollouts, and a table of all rollouts.
@@ -108,7 +108,7 @@ func rolloutTable(all []rolled) table {
 }
 
 // addedBy returns the time that each hop added: from the last object of all earlier hops to the hop's own last object.
-// It is nil for the first hop and for hops that no object reached.
+// The time is nil for the first hop and for hops that no object reached.
 func addedBy(hops []result.Hop) []*float64 {
 	added := make([]*float64, len(hops))
 	var before *float64

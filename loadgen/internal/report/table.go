@@ -12,7 +12,7 @@ import (
 // table is a table of a report. Its methods format it: `lines` for a terminal, `markdown` for a pull request, and
 // `document` for an HTML page. The template "table" formats it for the page of a run.
 type table struct {
-	Caption, Note, Empty string // only pages show them
+	Caption, Note, Empty string // texts that only pages show: above the table, below it, and instead of an empty table
 	Head                 []head
 	Rows                 [][]string // the first column contains the names of the rows
 	// Merged is the number of leading columns in which the page hides a cell that repeats the cell above. Screen readers
@@ -25,8 +25,8 @@ type table struct {
 // head is the heading of a column.
 type head struct {
 	Text     string
-	Numeric  bool // the column is aligned right
-	flexible bool // if the table is too wide for the terminal, lines shortens the cells of the widest flexible column
+	Numeric  bool // whether the column is aligned right
+	flexible bool // whether the method lines may shorten the cells if the table is too wide for the terminal
 }
 
 // heads returns the headings of columns. A leading ">" marks a column of numbers, and a leading "~" a flexible column.
@@ -67,7 +67,7 @@ func (t *table) titles() []string {
 	return all
 }
 
-// widths returns the width of the widest cell of each column. lines leaves out a column of width 0.
+// widths returns the width of the widest cell of each column. The method lines leaves out columns of width 0.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.Head))
 	for _, row := range append(t.Rows, t.titles()) {
@@ -90,7 +90,7 @@ func (t *table) natural() int {
 }
 
 const (
-	gap         = 2 // spaces between columns
+	gap         = 2 // number of spaces between columns
 	minFlexible = 4 // minimum width of a shortened column
 )
 
@@ -143,7 +143,7 @@ func (t *table) rowLine(row []string, widths []int, paint func(column int, text 
 	return strings.TrimRight(b.String(), " ")
 }
 
-// dropEmpty removes the headings of columns without values. lines then leaves out these columns.
+// dropEmpty removes the headings of columns without values. The method lines then leaves out these columns.
 func (t *table) dropEmpty() {
 	for i := range t.Head {
 		if !slices.ContainsFunc(t.Rows, func(row []string) bool { return row[i] != "" }) {

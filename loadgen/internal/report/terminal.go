@@ -50,7 +50,7 @@ type terminalWriter struct {
 	out      []string
 	width    int
 	paint    painter
-	reported bool // a report was also written
+	reported bool // whether a report was also written
 	dir      string
 }
 

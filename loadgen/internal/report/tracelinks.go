@@ -97,7 +97,7 @@ func lengthOf(x result.Trace) float64 {
 // cells is a row of a waterfall in a terminal: a line of characters. Each character stands for an equal part of the time.
 type cells struct {
 	text  []rune
-	whole float64 // length of the whole line in seconds
+	whole float64 // time that the whole line covers, in seconds
 }
 
 func newCells(width int, whole float64) cells {

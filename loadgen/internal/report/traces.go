@@ -12,14 +12,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// fall is a waterfall on the page: a trace, or the life of a pod.
+// fall is a waterfall on the page: a trace, or the life of a pod, which consists of the writes that create and change
+// it.
 type fall struct {
-	ID     string // the target of links, or empty
+	ID     string // HTML id, the target of links; may be empty
 	Title  string
-	Where  string // the rest of the title
+	Where  string // rest of the title, such as the sender and the phase
 	Took   string
 	Code   string // ID of the trace or name of the pod, for `loadgen trace`
-	Life   bool   // the rows are the writes of a pod's life
+	Life   bool   // whether it is the life of a pod; each row is then a write request
 	Legend []actor
 	Rows   []fallRow
 }
@@ -30,21 +31,21 @@ type actor struct {
 	Colour int
 }
 
-// fallRow is a row of a waterfall: a span, or a write of a pod's life.
+// fallRow is a row of a waterfall: a span, or a write in the life of a pod.
 type fallRow struct {
 	actor
 	Depth       int
 	What        string
-	Detail      string // what the span worked on
+	Detail      string // object or other subject of the span
 	Start, Took string
 	Bar         bar
 	Failed      bool
-	Most        bool // the span has the most time on the critical path
+	Most        bool // whether the span has the most time on the critical path
 	// Critical is the time on the critical path, and Path its parts. Only spans have them.
 	Critical string
 	Path     []bar
 	Marks    []mark
-	Trace    traceRef // of a write
+	Trace    traceRef // trace of the request, if the row is a write
 }
 
 // bar is a stretch of time. From and Width are percentages of the waterfall.
@@ -58,8 +59,8 @@ type mark struct{ Name, At, Left string }
 type traceRef struct{ ID, Link string }
 
 const (
-	maxNames  = 40    // rows of the table of span names on the page
-	maxIndent = 12    // levels
+	maxNames  = 40    // maximum number of rows of the table of span names on the page
+	maxIndent = 12    // maximum indentation of a span, in levels
 	minShare  = 0.002 // minimum width of a bar, as a share of the waterfall
 )
 

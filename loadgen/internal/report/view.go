@@ -23,16 +23,16 @@ type page struct {
 	chart.Timeline
 
 	Title, Scenario string
-	Class, Word     string // CSS class and word of the verdict
+	Class, Word     string // CSS class and word for the verdict
 	Headline        string
 	Description     string
 	Machine         string // the phases in which the machine was busy, and the reason; empty if it never was
-	Generator       string // whether the load generator was fast enough
-	Diagnose        bool   // the page names the command that looks for causes
+	Generator       string // text which says that the load generator was fast enough, or ""
+	Diagnose        bool   // whether the page names the command that looks for causes
 	Warnings, Notes []string
 	Facts           []fact
 	Reasons         []string
-	LookBack        string // range of rates and quantiles
+	LookBack        string // range over which charts compute rates and quantiles
 	Sections        []drawnSection
 
 	PanelStyle template.CSS
@@ -40,18 +40,18 @@ type page struct {
 	Data       template.JS
 	ScriptHash string
 
-	First, Middle, Last []template.HTML // the sections, by place
+	First, Middle, Last []template.HTML // HTML of the sections, by their place
 
 	result   result.Result
 	events   []result.Event
 	yaml     string
 	src      chart.Source
-	interval time.Duration // between scrapes
+	interval time.Duration // time between scrapes
 	qps      float64       // --kube-api-qps of kube-controller-manager; 0: the default
 	phases   []scriptPhase
-	live     bool // the run is in progress
-	steered  bool // the page has buttons to control the run
-	bare     bool // the page has no charts
+	live     bool // whether the run is in progress
+	steered  bool // whether the page has buttons to control the run
+	bare     bool // whether the page has no charts
 }
 
 type fact struct{ Name, Value string }

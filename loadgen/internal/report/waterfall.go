@@ -11,15 +11,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// TraceList is the list of the traces that a run kept.
+// TraceList holds the traces that a run kept.
 type TraceList struct {
 	Shown []result.Trace   // the traces to list, in order
-	Kept  int              // traces that the run kept, shown or not
-	Pods  []result.PodLife // lives of pods
+	Kept  int              // number of traces that the run kept, shown or not
+	Pods  []result.PodLife // lives of pods: the write requests for each pod
 }
 
-// Traces writes a line for each trace: its request, and the span with the most time on its critical path. Then it writes a
-// line for each life of a pod.
+// Traces writes a line for each trace: its request, and the span with the most time on its critical path. Then it
+// writes a line for the life of each pod.
 func Traces(w io.Writer, all TraceList, o TerminalOptions) error {
 	t := newTerminal(o)
 	rows := newTable("TRACE", ">took", "~phase", "~sender", "~request", "~answer", "~slowest span", ">critical")
@@ -100,7 +100,7 @@ func TraceWaterfall(w io.Writer, x result.Trace, o TerminalOptions) error {
 	return t.writeTo(w)
 }
 
-// PodLife writes the life of a pod: a line for each write, with a bar that shows when it ran.
+// PodLife writes the life of a pod: a line for each write request, with a bar that shows when the request ran.
 func PodLife(w io.Writer, life result.PodLife, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.title("head", "pod "+terminal.Clean(life.Pod), "took "+seconds(life.Seconds))

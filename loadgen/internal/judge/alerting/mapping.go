@@ -204,6 +204,6 @@ func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping
 // candidates are the recorded jobs to which a job of the rules could be mapped.
 type candidates struct {
 	job          string
-	in           []string // recorded jobs that have every recorded one of these metrics
+	in           []string // recorded jobs that have all metrics of job, as far as these were recorded
 	of, recorded int      // number of metrics that the rules select from job, and how many of them were recorded
 }

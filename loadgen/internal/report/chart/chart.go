@@ -19,12 +19,12 @@ import (
 // Subject holds the declaration of a chart: what the chart shows and how it is drawn.
 type Subject struct {
 	Title     string        `json:"-"`
-	Tells     string        `json:"-"`                  // one sentence that explains the chart
+	Tells     string        `json:"-"`                  // sentence that explains the chart
 	MovesWith string        `json:"-" yaml:"movesWith"` // the faults and actions that the chart shows best
 	Key       string        `json:"-"`                  // the name of the key metric that the chart shows, or ""
 	Unit      scenario.Unit `json:"unit"`
-	Log       bool          `json:"log,omitempty"`                // a logarithmic axis: latencies span five decades
-	Dips      bool          `json:"-"`                            // low values matter (Ready nodes); else high ones
+	Log       bool          `json:"log,omitempty"`                // the value axis is logarithmic, as for latencies
+	Dips      bool          `json:"-"`                            // low values matter, as for Ready nodes; false: high values
 	Level     float64       `json:"level,omitempty" yaml:"guide"` // a reference value, drawn as a line; 0 means none
 	LevelText string        `json:"-" yaml:"guideText"`
 }
@@ -34,7 +34,7 @@ type Subject struct {
 type Chart struct {
 	ID string `json:"-"`
 	Subject
-	Missing string `json:"-"` // why there is nothing to draw
+	Missing string `json:"-"` // reason why there is nothing to draw; empty: there is a chart
 	Note    string `json:"-"`
 
 	Series  []Line `json:"series"`
@@ -42,9 +42,9 @@ type Chart struct {
 	Guide   *Mark  `json:"-"` // the line for Level; nil if Level is outside the scale
 	Peak    string `json:"-"`
 	Where   string `json:"-"`
-	Long    bool   `json:"-"` // a name in the legend needs a whole line
+	Long    bool   `json:"-"` // whether a name in the legend needs a whole line
 	Summary string `json:"-"`
-	Links   []Link `json:"-"` // to parts of the page that explain the values
+	Links   []Link `json:"-"` // links to parts of the page that explain the values
 	scale   Scale
 }
 
@@ -134,9 +134,9 @@ const MaxSeries = 8
 type Line struct {
 	Name   string  `json:"name"`
 	Path   string  `json:"-"` // SVG path of the line
-	Dots   string  `json:"-"` // SVG path of the points without neighbours
+	Dots   string  `json:"-"` // SVG path of the points between two gaps, drawn as dots
 	Colour int     `json:"colour"`
-	Figure string  `json:"-"` // the peak or the last value, formatted
+	Figure string  `json:"-"` // text next to the name in the legend: the peak or the last value
 	Values Values  `json:"values"`
 	Peak   float64 `json:"-"`
 	PeakAt int     `json:"-"` // index of the peak; -1 if the line has no value

@@ -17,7 +17,7 @@ const MaxPoints = 600
 type Grid struct {
 	Start time.Time
 	Step  time.Duration
-	N     int // number of points: Start, Start+Step, ... Start+(N-1)*Step
+	N     int // number of points, which are at Start, Start+Step, ... Start+(N-1)*Step
 }
 
 // NewGrid returns a grid from start to end with at most MaxPoints points. Points are at least a

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ChartSVG draws a chart over the run's time.
+// ChartSVG draws a chart as an SVG file, with the phases and events of the run.
 func (x *Timeline) ChartSVG(d Chart) []byte {
 	const height = 230
 	s := &sheet{}
@@ -110,7 +110,7 @@ type axis struct {
 // at returns the horizontal position of a point on the axis. share is 0 at the left end and 1 at the right end.
 func (a axis) at(share float64) float64 { return a.x0 + share*(a.x1-a.x0) }
 
-// plotted converts a horizontal coordinate of a plot to a position in the picture.
+// plotted converts a horizontal coordinate of a plot (0 to PlotWidth) to a position in the picture.
 func (a axis) plotted(x float64) float64 { return a.at(x / PlotWidth) }
 
 func (a axis) phases() {

@@ -76,7 +76,7 @@ func dashed(dash string) string {
 type words struct {
 	size   float64
 	fill   string
-	anchor string // start, middle or end
+	anchor string // part of the text that is at x: "start", "middle" or "end"; empty: start
 	bold   bool
 }
 
@@ -108,14 +108,14 @@ func widthOf(text string, size float64) float64 {
 	return 0.58 * size * float64(terminal.TextWidth(text))
 }
 
-// fit shortens a text to a width.
+// fit shortens a text so that its estimated width is at most width.
 func fit(text string, size, width float64) string {
 	return terminal.Shorten(text, int(width/(0.58*size)))
 }
 
 // paragraph writes a text over the width of the picture. It cuts the text off after `most` lines.
 func (s *sheet) paragraph(text string, most int, w words) {
-	const letters = 145 // letters of body size in the width of a picture
+	const letters = 145 // number of letters of size bodySize that fit into the width of a picture
 	lines := terminal.Wrap(terminal.Clean(text), letters)
 	for i, l := range lines[:min(len(lines), most)] {
 		if i == most-1 && len(lines) > most {

@@ -16,7 +16,7 @@ type Timeline struct {
 	Events    []Event
 	TimeTicks []Mark
 	Tracks    []Track
-	Origin    string // the line that names the run, in a picture for a file
+	Origin    string // text that names the run; only pictures in files show it
 }
 
 // Band is a phase on the time axis. Left and Width are in percent of the axis, X and W in the coordinates of a plot.
@@ -24,7 +24,7 @@ type Band struct {
 	Name, Took, Left, Width, X, W string
 	Odd, Fault, Narrow            bool
 
-	From, To float64 // as shares of the axis
+	From, To float64 // start and end of the phase as positions on the axis, from 0 to 1
 }
 
 // Event is a numbered vertical mark on the time axis. The list below the axis explains it.
@@ -36,7 +36,7 @@ type Event struct {
 	Fault                     bool
 
 	At  float64 // position on the axis, from 0 to 1
-	Bar bool    // a bar on a track also shows the event
+	Bar bool    // whether a bar on a track also shows the event
 }
 
 // faults returns the track of faults, or false if the run had no faults.
@@ -62,7 +62,7 @@ type Track struct {
 	Rows        int
 	Bars        []trackBar
 
-	ends []time.Time // for each row, the end of its last bar
+	ends []time.Time // end of the last bar of each row
 }
 
 // trackBar is a bar on a track. X, Y and W are in the coordinates of the track's drawing, where a row is 10 high. Left
@@ -70,7 +70,7 @@ type Track struct {
 type trackBar struct {
 	Class, X, W string
 	Y, Row      int
-	Left, Text  string // empty if the text does not fit
+	Left, Text  string // position and text of the label; empty if the text does not fit
 	Title       string
 
 	name           string  // the text, even if it does not fit

@@ -32,10 +32,10 @@ type hopBar struct {
 	Name, Text, Title string
 	X, W              string
 	Y, Row            int
-	Short             bool   // not all objects arrived
+	Short             bool   // whether some objects did not arrive
 	Left, Right       string // position of the text in percent: only one is set, or neither if the text does not fit
 
-	from, to float64 // start and end, in the coordinates of a plot
+	from, to float64 // start and end of the bar, in the coordinates of a plot
 	side     side
 }
 
@@ -65,8 +65,8 @@ func (w Waterfall) Rems() string { return Coordinate(1.5 * float64(len(w.Bars)))
 type Hop struct {
 	Name        string
 	First, Last *float64 // times of the first and the last object in seconds; nil if no object arrived
-	Count       int64    // number of objects
-	Short       bool     // not all objects arrived
+	Count       int64    // number of objects that arrived
+	Short       bool     // whether some objects did not arrive
 }
 
 // NewWaterfall returns the waterfall of hops. Its ID is made from name; title, where and note are shown.

@@ -77,7 +77,7 @@ type Table struct {
 	Form, Submit string
 	Head         []Column
 	Rows         []Row
-	Empty        string // replaces a table without rows
+	Empty        string // text that replaces a table without rows
 }
 
 // Column is the heading of a column. The cells of a numeric column are aligned right.
@@ -90,25 +90,25 @@ type Column struct {
 type Row struct {
 	ID    string
 	Cells []Cell
-	// Search and Facets are for the script of a page without a server: it searches the text Search, and filters by the
-	// values in Facets.
+	// Search and Facets are for the script of a page without a server. The script searches the text in Search, and
+	// filters rows by the values in Facets.
 	Search string
 	Facets map[string]string
 }
 
 // Cell is a cell of a table. It shows its fields in their order.
 type Cell struct {
-	Check   string // value of the checkbox of the row
+	Check   string // value of a checkbox in the cell; empty: no checkbox
 	Text    string
-	To      string // page that Text links to
+	To      string // URL of the page that Text links to; empty: no link
 	Chip    string // colour of the label that shows Text, as in Document.Style; empty: plain text
 	Strong  bool
 	Value   string // text after Text, in bold
 	Dim     string // text after Text, in a pale colour
-	Bar     *int   // length of a bar, in percent
+	Bar     *int   // length of a bar in the cell, in percent; nil: no bar
 	Drawing *Drawing
 	Small   []string // lines below the text
-	Links   []Link   // after the lines
+	Links   []Link   // links below the lines in Small
 }
 
 // Figure is a drawing with a caption.
@@ -116,7 +116,7 @@ type Figure struct {
 	ID          string
 	Caption     string
 	Drawing     Drawing
-	Left, Right string // the ends of the horizontal axis
+	Left, Right string // labels of the ends of the horizontal axis
 	Notes       []string
 	Links       []Link
 }
@@ -139,14 +139,15 @@ func (d Drawing) Role() string {
 	return "img"
 }
 
-// Shape is a part of a drawing: a dot at X, Y, or a rectangle if W is above 0, or a line from X, Y to X2, Y2.
+// Shape is a part of a drawing. If Dot is set, it is a dot at X, Y. Otherwise it is a rectangle if W is not 0, or else
+// a line from X, Y to X2, Y2.
 type Shape struct {
 	Class  string
 	Dot    bool
 	X, Y   float64
 	W, H   float64
 	X2, Y2 float64
-	Title  string // text under the mouse pointer
+	Title  string // tooltip
 	To     string // page that a click opens
 }
 

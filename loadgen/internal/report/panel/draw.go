@@ -137,8 +137,8 @@ func nothing(answers []answer) string {
 	return cmp.Or(answers[0].panel.NoData(), "Nothing was recorded.")
 }
 
-// sample returns one value per grid point of the drawing. A grid point without a value is NaN. If the span ends less
-// than a step after the last grid point, that point has the value at the end of the span.
+// sample returns one value for each grid point of the drawing. A grid point without a value is NaN. The last grid point
+// may be up to a step before the end of the span. It then gets the value at the end.
 func (a artist) sample(points []chart.Point) []float64 {
 	values := make([]float64, a.points)
 	for i := range values {
@@ -288,7 +288,8 @@ func name(legend string, labels map[string]string) string {
 	return terminal.Shorten(cmp.Or(s, "(no label)"), 60)
 }
 
-// threshold formats the value from which on a panel warns. For a rate, a value of almost zero means any rate above zero.
+// threshold formats the value at which a panel begins to warn. For a rate, a value of almost zero means any rate above
+// zero.
 func threshold(unit string, v float64) string {
 	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
 		return "> 0"

@@ -22,10 +22,10 @@ const (
 	// visible is the minimum distance that a line must move for a reader to notice, as a fraction of the height of the
 	// panel. It is about the height of a line of text.
 	visible = 0.1
-	// surely is the minimum fraction of pairs whose values differ in the same direction: the Mann-Whitney U statistic
-	// divided by the number of pairs. A pair is a value during a cause and a value before it. In healthy runs, 5 to 15%
-	// of panels move this much by chance (see Calm). With a simpler rule (a peak 10% above all earlier values), 30% of
-	// panels moved.
+	// surely is the minimum fraction of pairs whose values differ in the same direction. A pair is a value during a
+	// cause and a value before it; the fraction is the Mann-Whitney U statistic divided by the number of pairs. In
+	// healthy runs, 5 to 15% of panels move this much by chance (see Calm). With a simpler rule (a peak 10% above all
+	// earlier values), 30% of panels moved.
 	surely = 0.9
 	// flat is the maximum range of the values of a line at rest, as a fraction of the height of the panel. A short peak
 	// of such a line also counts as motion.
@@ -108,9 +108,9 @@ func same(a, b answer) bool {
 type windows struct {
 	artist
 	before Mark
-	// under holds the times in which a cause may affect a rate: from its start until one range of a rate after its end.
-	// core holds the times in which the whole range of a rate lies within the cause. If a cause is shorter than two
-	// ranges, core is its time in under without the first and the last scrape interval.
+	// under holds the times in which a cause may affect a rate: from its start until one rate range after its end. core
+	// holds the times in which the whole range of a rate lies within the cause. If a cause is shorter than two ranges,
+	// core is instead the time in under without the first and the last scrape interval.
 	under, core []Mark
 }
 
@@ -261,9 +261,9 @@ func median(values []float64) float64 {
 }
 
 // Calm measures how often Moved reports a motion by chance. It takes the longest phase in which no fault and no load
-// begins or ends, divides it into parts, and runs Moved on each part with invented causes. An invented cause begins the
-// time `rest` after the start of its part, and lasts for the time `last`. `looked` is the number of examined panels,
-// and seen the number that seem to have moved.
+// begins or ends, divides it into parts, and runs Moved on each part with invented causes. An invented cause begins at
+// the time `rest` after the start of its part, and lasts for the time `last`. `looked` is the number of examined
+// panels, and `seen` is the number of panels that seem to have moved.
 func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {

@@ -24,7 +24,7 @@ type Run struct {
 	Causes []Cause
 }
 
-// Faults returns the causes that are not loads.
+// Faults returns the causes that are faults, not loads.
 func (r Run) Faults() []Mark {
 	var all []Mark
 	for _, c := range r.Causes {
