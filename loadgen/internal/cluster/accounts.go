@@ -21,9 +21,9 @@ type nodeAccounts struct{ *node.ServiceAccounts }
 
 func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }
 
-// kubeletNeeds returns the permissions of a simulated kubelet. It may use tokens, ConfigMaps and Secrets only in the run's
-// namespace: unlike the Node authorizer, RBAC cannot limit them to objects of the node's pods, and a node must not have
-// access to objects of the whole cluster.
+// kubeletNeeds returns the permissions of a simulated kubelet. The kubelet may use tokens, ConfigMaps and Secrets only
+// in the run's namespace: unlike the Node authorizer, RBAC cannot limit them to objects of the node's pods, and a node
+// must not have access to objects of the whole cluster.
 func kubeletNeeds(ns string, s *plan.Plan) []need {
 	needs := slices.Concat(
 		each("create get list watch", "", "nodes", ""),

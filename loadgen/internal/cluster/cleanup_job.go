@@ -39,7 +39,7 @@ type CleanupOptions struct {
 	Schedule string
 
 	run   string                  // ID of the run that the Job waits for; empty: the Job does not wait
-	owner []metav1.OwnerReference // owner of the cluster-scoped objects and of objects in other namespaces
+	owner []metav1.OwnerReference // owner of the objects that are not in Namespace
 }
 
 // Check returns an error for invalid options. The error names the flags that set them.

@@ -43,8 +43,9 @@ func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	return nil
 }
 
-// createSetup creates the objects of the scenario's setup. It returns when the API server serves their custom resources
-// and knows the usage of their quotas. Until then the API server refuses objects that a quota counts.
+// createSetup creates the objects of the scenario's setup. It waits until the API server serves the custom resources
+// that they define, and until the status of their ResourceQuotas is set. Before that, the API server refuses objects
+// that a quota counts.
 func (t *Target) createSetup(ctx context.Context, client kubernetes.Interface) error {
 	defines := false
 	for _, m := range t.plan.SetupManifests() {

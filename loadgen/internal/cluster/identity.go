@@ -36,7 +36,7 @@ const (
 	settle = 50 * time.Millisecond
 )
 
-// groups returns the groups of the scenario by the names of their namespaces.
+// groups returns the namespace groups of the scenario by the names of their namespaces.
 func (t *Target) groups() map[string]*scenario.NamespaceGroup {
 	all := map[string]*scenario.NamespaceGroup{}
 	for i := range t.plan.Namespaces {
@@ -48,8 +48,8 @@ func (t *Target) groups() map[string]*scenario.NamespaceGroup {
 	return all
 }
 
-// refuseExisting returns an error if the cluster already has a namespace of a group. The run never adopts a namespace, because
-// it deletes its namespaces at the end.
+// refuseExisting returns an error if a namespace of a namespace group already exists in the cluster. The run never
+// adopts a namespace, because it deletes its namespaces at the end.
 func (t *Target) refuseExisting(ctx context.Context, client kubernetes.Interface) error {
 	groups := t.groups()
 	if len(groups) == 0 {

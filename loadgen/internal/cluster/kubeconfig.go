@@ -257,8 +257,8 @@ func readText(path string) ([]byte, error) {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// ownPlane reports whether the kubeconfig is the file that `controlplane up` wrote in the directory of its plane. A
-// copy elsewhere counts as the kubeconfig of a user's cluster.
+// ownPlane reports whether the kubeconfig is the file that `controlplane up` wrote in the directory of its control
+// plane. A copy elsewhere counts as the kubeconfig of a user's cluster.
 func (k Kubeconfig) ownPlane(cfg *rest.Config) bool {
 	path := k.Files
 	info, err := os.Stat(path)

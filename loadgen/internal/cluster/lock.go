@@ -59,7 +59,7 @@ type LockOptions struct {
 	Tell func(string)
 }
 
-// HeldError is the error of a lock that another run holds.
+// HeldError means that another run holds the lock. Run is the ID of that run, and By describes it.
 type HeldError struct{ Run, By string }
 
 func (e *HeldError) Error() string {
@@ -159,8 +159,8 @@ func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (d
 	return context.Cause(ctx)
 }
 
-// renewed watches the lock of another run for the lease duration, and reports whether it was renewed. It returns false
-// if the lock was released in that time.
+// renewed watches the lock of another run for the lease duration, and reports whether that run renewed it. It returns
+// false if the lock was released in that time.
 func (l *Lock) renewed(ctx context.Context, seen *coordinationv1.Lease) (bool, error) {
 	life := lockLife
 	if s := seen.Spec.LeaseDurationSeconds; s != nil && *s > 0 && time.Duration(*s)*time.Second < 10*lockLife {

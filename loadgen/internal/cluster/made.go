@@ -43,7 +43,7 @@ type madeKind struct {
 	uids map[types.UID]bool
 }
 
-// recorded returns a copy of config. Clients of this copy record in m which objects they create.
+// recorded returns a copy of config. Clients that use this copy record in m the objects that they create.
 func (m *made) recorded(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, m} })

@@ -60,7 +60,7 @@ func (t *Target) RecordIn(dir string) error {
 	return nil
 }
 
-// RecordedIn returns the directory of the file that records the run's objects, or "" if it records none.
+// RecordedIn returns the directory of the file that records the run's objects, or "" if nothing is recorded.
 func (t *Target) RecordedIn() string {
 	t.made.mu.Lock()
 	defer t.made.mu.Unlock()

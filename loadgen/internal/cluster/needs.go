@@ -279,7 +279,7 @@ func requestNeeds(look *lookup, ns string) ([]need, error) {
 			if n.Cluster {
 				where = ""
 			} else if r := (schema.GroupResource{Group: n.Group, Resource: withoutSubresource(n.Resource)}); !slices.Contains(scenario.Manifests, r.String()) {
-				// look.scope would not find the resources in scenario.Manifests if they do not exist yet. They are namespaced.
+				// Do not look up resources in scenario.Manifests: they are namespaced, and may not exist yet.
 				var err error
 				if where, err = look.scope(r, ns); err != nil {
 					return nil, err

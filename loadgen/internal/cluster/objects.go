@@ -34,7 +34,7 @@ func (t *Target) PodPlacement() map[string]string {
 	return t.NodeSelector()
 }
 
-// BatchNamespaces returns the namespaces of batches, starting with the run's namespace.
+// BatchNamespaces returns the namespaces in which batches create objects, starting with the run's namespace.
 func (t *Target) BatchNamespaces() []string { return t.plan.BatchNamespaces(t.Namespace) }
 
 // makeObjects creates the scenario's objects. It also checks, by dry run, the objects that actions and loads will create.

@@ -1,6 +1,5 @@
 // Package cluster prepares the cluster that a run loads. At the end it removes the run's objects, found by label. The
-// cluster is either a bundled plane, which is a control plane that Stormglass starts for the run, or a user's own
-// cluster.
+// cluster is either a bundled control plane, which Stormglass starts for the run, or a user's own cluster.
 package cluster
 
 import (

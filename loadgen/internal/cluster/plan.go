@@ -42,7 +42,7 @@ type Plan struct {
 	// Rate is the highest total request rate of any phase, per second.
 	Rate float64
 	// Account is the ServiceAccount of the load. Role is the name of its RBAC objects. Both are empty on a bundled
-	// plane.
+	// control plane.
 	Account, Role string
 	// Workers describes the workers (other loadgen processes) that send the load. Empty means that the run's own process sends
 	// it.

@@ -85,11 +85,11 @@ type PreviewRequests struct {
 	Certainty     plan.Certainty `json:"certainty,omitempty"`
 }
 
-// PreviewBytes are approximate payload sizes, in bytes, of the objects that loads create and read.
+// PreviewBytes are approximate sizes, in bytes, of the objects that loads create and read.
 type PreviewBytes struct {
 	Kept              float64 `json:"kept"`
-	SentPerSecond     float64 `json:"sentPerSecond"`     // bytes in requests, in the phase with the highest rate
-	AnsweredPerSecond float64 `json:"answeredPerSecond"` // bytes in responses, in the same phase
+	SentPerSecond     float64 `json:"sentPerSecond"`     // bytes of requests, in the phase with the highest rate
+	AnsweredPerSecond float64 `json:"answeredPerSecond"` // bytes of responses, in the same phase
 }
 
 // Permission is one permission that a run needs.

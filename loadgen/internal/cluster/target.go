@@ -33,9 +33,9 @@ import (
 type Target struct {
 	// Cluster describes the target in the record of the run.
 	Cluster result.Cluster
-	// KubernetesVersion is the version of the API server. EtcdVersion is known only for bundled planes.
+	// KubernetesVersion is the version of the API server. EtcdVersion is known only for bundled control planes.
 	KubernetesVersion, EtcdVersion string
-	// Versions are the versions of a bundled plane's components at the start, by name.
+	// Versions are the versions of a bundled control plane's components at the start, by name.
 	Versions map[string]string
 	// Load is the client configuration of the load. Its user is never in system:masters, because priority and fairness
 	// exempts that group. On a user's cluster, Setup sets it.
@@ -44,7 +44,7 @@ type Target struct {
 	Admin *rest.Config
 	// Requests counts the requests that the run itself sends with client-go clients.
 	Requests *apiclient.Counter
-	// Processes are the processes of a bundled plane at its start.
+	// Processes are the processes of a bundled control plane at its start.
 	Processes []generator.Process
 	// Scrape lists the metrics endpoints that the run scrapes.
 	Scrape []control.ScrapeTarget
@@ -65,19 +65,19 @@ type Target struct {
 
 	own      bool // whether Stormglass started the target's control plane
 	runID    string
-	signer   node.Authority // signs the node certificates of a bundled plane
+	signer   node.Authority // signs the node certificates of a bundled control plane
 	identity *identity      // identity of the load on a user's cluster, set by Setup
 	needs    []need         // permissions that the load's identity needs
 	// namespaces are the run's namespaces, including those over which loads spread their objects.
 	namespaces []string
-	tenants    bool // whether any load has tenants
+	tenants    bool // whether any load has tenants (users that it impersonates)
 	widgets    bool // whether any load uses the built-in custom resource widgets
 	devices    bool // whether the simulated nodes have devices
 	batches    bool // whether the run creates objects from templates
 	// manifests are the objects that the setup and actions create.
 	manifests []scenario.Manifest
-	// converts is the part of a CustomResourceDefinition that names the conversion webhook of a bundled plane, or nil
-	// if the plane has no such webhook.
+	// converts is the part of a CustomResourceDefinition that names the conversion webhook of a bundled control plane,
+	// or nil if the plane has no such webhook.
 	converts map[string]any
 	// scrapeNotes are the entries of Notes that describe how the run gets metrics.
 	scrapeNotes []string
@@ -98,7 +98,7 @@ func newTarget(runID string, s *plan.Plan) *Target {
 	return t
 }
 
-// FromPlane returns the Target for a run of a scenario on a bundled plane.
+// FromPlane returns the Target for a run of a scenario on a bundled control plane.
 func FromPlane(c control.Cluster, runID string, s *plan.Plan) (*Target, error) {
 	t := newTarget(runID, s)
 	for user, cfg := range map[string]**rest.Config{"admin": &t.Admin, "loadgen": &t.Load} {
@@ -229,9 +229,9 @@ func (t *Target) Jobs() []string {
 	return slices.Compact(jobs)
 }
 
-// Identities returns how the simulated nodes authenticate: with certificates from a bundled plane's node CA or from the CSR
-// API of a user's cluster, or with tokens of ServiceAccounts. restricted is true if RBAC, not the Node authorizer, permits
-// their requests. Nodes of shared fidelity use the identity of the load. Call it after Setup.
+// Identities returns how the simulated nodes authenticate: with certificates from a bundled control plane's node CA or
+// from the CSR API of a user's cluster, or with tokens of ServiceAccounts. restricted is true if RBAC, not the Node
+// authorizer, permits their requests. Nodes of shared fidelity use the identity of the load. Call it after Setup.
 func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricted bool) {
 	switch {
 	case spec.Fidelity == node.Shared:
@@ -260,8 +260,8 @@ func (t *Target) authority() node.Authority {
 	return node.NewCSRSigner(t.Admin, t.Labels, life)
 }
 
-// KubeletAPI returns the configuration of the kubelet API that simulated nodes serve: at the scenario's address, or on the
-// loopback device for a bundled plane. It returns nil if they serve none. Call it after Setup.
+// KubeletAPI returns the configuration of the kubelet API that simulated nodes serve: at the scenario's address, or on
+// the loopback device for a bundled control plane. It returns nil if they serve none. Call it after Setup.
 func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	var at netip.AddrPort
 	if address := t.plan.Nodes.KubeletAddress; address != "" {
@@ -356,7 +356,7 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 }
 
 // giveRights grants the load and tenants the permissions that they need. On a user's cluster, it first creates the
-// identity of the load; a bundled plane already has one.
+// identity of the load; a bundled control plane already has one.
 func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) error {
 	if t.Cluster.Bundled {
 		return t.setupTenants(ctx, client)
@@ -367,8 +367,8 @@ func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) er
 	return awaitRights(ctx, t.waiting, loadAccount, t.Load, t.needs)
 }
 
-// setupTenants grants tenants their permissions on a bundled plane. The load's own certificate already has permissions
-// there.
+// setupTenants grants tenants their permissions on a bundled control plane. The load's own certificate already has
+// permissions there.
 func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) error {
 	if !t.tenants {
 		return nil
