@@ -1,6 +1,5 @@
-// Package judge evaluates the gates (pass criteria) of a recorded run and gives its verdict: pass,
-// fail or no data. It reads only the run directory and, if the user gives them, files with other
-// gates or Prometheus rules.
+// Package judge evaluates the gates (pass criteria) of a recorded run and gives its verdict: pass, fail or no data. It
+// reads only the run directory and, if the user gives them, files with other gates or Prometheus rules.
 package judge
 
 import (
@@ -36,9 +35,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Judge evaluates the gates in the scenario of the run in dir, and writes result.json, junit.xml
-// and report.html. A damaged file counts as missing data, and the result lists it. Judge fails if
-// nothing could be evaluated or written.
+// Judge evaluates the gates in the scenario of the run in dir, and writes result.json, junit.xml and report.html. A
+// damaged file counts as missing data, and the result lists it. Judge fails if nothing could be evaluated or written.
 func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -234,7 +232,7 @@ func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 type Criteria struct {
 	// Files are files of gates as in a scenario (gates: [...]), and files or directories of rules (see alerting.Read).
 	Files []string
-	// Map replaces label values in the rules (see alerting.ParseMapping).
+	// Map lists replacements of label values in the rules, in the format of alerting.ParseMapping.
 	Map []string
 	// AllowNoData names gates and alerts whose missing data is ignored, unless every gate lacks data.
 	AllowNoData []string
@@ -279,7 +277,7 @@ func (c Criteria) Judge(ctx context.Context, dir string) (res result.Result, err
 	return res, err
 }
 
-// read reads the files. `notes` describes skipped objects and derived mappings.
+// read reads the files of the criteria. `notes` describes skipped objects and derived mappings.
 func (c Criteria) read(ctx context.Context, rec *rundir.Recorded) (all []gate.Compiled, notes []string, err error) {
 	s := rec.Scenario
 	var rules alerting.Ruleset

@@ -7,8 +7,8 @@ import (
 	"text/template/parse"
 )
 
-// maxTemplate is the maximum size of a template that is expanded, in bytes. It limits the text that one call of a
-// function can write.
+// maxTemplate is the maximum size, in bytes, of a template that is expanded; a larger template is shown unchanged. The
+// limit also bounds the text that one call of a function can write.
 const maxTemplate = 2 << 10
 
 // cheap returns a template that is cheap to expand: text itself or, if expanding text may be expensive, a template that
@@ -60,8 +60,8 @@ func cheapNodes(nodes []parse.Node) bool {
 // wide matches a printf format that may have a large width.
 var wide = regexp.MustCompile(`\*|[0-9]{4}`)
 
-// lengthening counts the function calls in a pipeline that may return text longer than their arguments. It returns 2 or
-// more if the pipeline declares variables, or calls printf with an unknown or large width.
+// lengthening counts the function calls in a pipeline that may return text longer than their arguments. If the pipeline
+// declares variables, or calls printf with an unknown or large width, it returns 2 or more, which is too many.
 func lengthening(p *parse.PipeNode) (calls int) {
 	calls = 2 * len(p.Decl)
 	for _, c := range p.Cmds {

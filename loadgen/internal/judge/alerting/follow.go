@@ -11,7 +11,7 @@ import (
 type Follower struct {
 	set Ruleset
 	a   *archive.Archive
-	r   *replay // nil until the first evaluation
+	r   *replay // state of the evaluation; nil until the first call of Firing
 }
 
 // Follow returns a follower that evaluates the rules over an archive.

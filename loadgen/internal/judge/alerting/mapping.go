@@ -19,10 +19,10 @@ import (
 // Mapping replaces a label's value in the selectors of rules, because the recorded series have another value.
 type Mapping struct {
 	Label, From string
-	To          string // empty selects series without the label
+	To          string // new value of the label; empty selects series without the label
 }
 
-// ParseMapping parses LABEL=FROM:TO.
+// ParseMapping parses a mapping in the format LABEL=FROM:TO.
 func ParseMapping(text string) (Mapping, error) {
 	label, values, _ := strings.Cut(text, "=")
 	from, to, ok := strings.Cut(values, ":")

@@ -12,8 +12,7 @@ import (
 
 // Reach describes how soon an alert can fire.
 type Reach struct {
-	// Every is the longest evaluation interval of the alert and of the recording rules that it
-	// reads.
+	// Every is the longest evaluation interval of the alert and of the recording rules that it reads.
 	Every time.Duration
 	// For is the time for which the condition must hold before the alert fires.
 	For time.Duration
@@ -119,8 +118,8 @@ func (s *span) narrow(r time.Duration) {
 	}
 }
 
-// spans computes spans of expressions. It caches the span of each recording rule, because a chain of rules may read one
-// rule very often.
+// spans computes the span of expressions. It caches the span of each recording rule, because a chain of rules may read
+// one rule very often.
 type spans struct {
 	rules   Ruleset
 	records map[string]span

@@ -26,8 +26,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// defaultEvery is the evaluation interval of groups that set none: the default of
-// Prometheus.
+// defaultEvery is the evaluation interval of groups that set none: the default of Prometheus.
 const defaultEvery = time.Minute
 
 // Options configure a replay. The zero value is usable.
@@ -298,8 +297,7 @@ func (r *replay) firing() []string {
 	return all
 }
 
-// calmStep returns the interval between the repeated scrapes, which is the shortest interval of all
-// groups.
+// calmStep returns the interval between the repeated scrapes, which is the shortest interval of all groups.
 func (r *replay) calmStep() time.Duration {
 	step := defaultEvery
 	for _, g := range r.groups {

@@ -34,7 +34,8 @@ var (
 	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
 )
 
-// ruleErrors converts rulefmt's errors about text. line converts a line number in text to one in the file.
+// ruleErrors converts the errors that rulefmt found in text, a part of a file. line converts a line number in text to a
+// line number in the file.
 func ruleErrors(file string, text []byte, line func(int) int, errs []error) error {
 	var all []error
 	seen := map[string]bool{}

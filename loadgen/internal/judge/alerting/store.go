@@ -97,8 +97,7 @@ func (appender) Commit() error                     { return nil }
 func (appender) Rollback() error                   { return nil }
 func (appender) SetOptions(*storage.AppendOptions) {}
 
-// querier is a storage.Querier whose Select calls a function. The embedded querier provides the
-// other methods.
+// querier is a storage.Querier whose Select calls a function. The embedded querier provides the other methods.
 type querier struct {
 	storage.Querier
 	selected func(context.Context, []*labels.Matcher) ([]promql.Series, error)
@@ -189,8 +188,7 @@ func (v view) samples(s storage.Series, mint, maxt int64) ([]promql.FPoint, erro
 	return slices.DeleteFunc(all, func(p promql.FPoint) bool { return p.T < mint }), nil
 }
 
-// hide removes the hidden points of a series. It replaces the first one with a staleness
-// marker, which ends the series.
+// hide removes the hidden points of a series. It replaces the first one with a staleness marker, which ends the series.
 func (h Hidden) hide(all []promql.FPoint) []promql.FPoint {
 	from, to := h.From.UnixMilli(), h.To.UnixMilli()
 	var left []promql.FPoint

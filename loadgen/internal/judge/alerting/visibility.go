@@ -15,8 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Visibility says which recorded data an alert reads, and whether the alert could have fired on
-// that data.
+// Visibility says which recorded data an alert reads, and whether the alert could have fired on that data.
 type Visibility struct {
 	// Blind is the reason why the alert could never fire, or "" if it could.
 	Blind string

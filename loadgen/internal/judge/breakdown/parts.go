@@ -169,8 +169,7 @@ func verbOf(l map[string]string) string {
 	return l["verb"]
 }
 
-// sameResource reports whether a series belongs to the call's resource or a
-// subresource of it.
+// sameResource reports whether a series belongs to the call's resource or a subresource of it.
 func (c call) sameResource(l map[string]string) bool {
 	return l["group"] == c.group && l["resource"] == c.resource
 }

@@ -50,8 +50,7 @@ type series struct {
 	total
 }
 
-// server holds the histograms of all API servers in a window, by family. A family that
-// was not recorded has no entry.
+// server holds the histograms of all API servers in a window, by family. A family that was not recorded has no entry.
 type server struct {
 	// missing is the reason why there is no data. It is "" if there is data.
 	missing  string

@@ -30,9 +30,9 @@ const (
 // mentionShare is the difference between the run's share and 1 above which the row has a warning.
 const mentionShare = 0.02
 
-// Split splits the mean latency of the requests of each load and each measured change, for each phase. Without an
-// archive or an audit summary, warnings in the rows say what is missing. A load without requests in a phase has no row.
-// Split fails only if ctx ends.
+// Split splits the mean latency of the requests of each load, for each phase. Without an archive or an audit summary,
+// warnings in the rows say what is missing. A load without requests in a phase has no row. Split fails only if ctx
+// ends.
 func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error) {
 	outages, _ := timeline.Of(rec.Timeline).Outages()
 	var rows []result.Breakdown
@@ -69,7 +69,7 @@ func splitPhase(p result.Phase, s server, audit *auditsummary.Audit) []result.Br
 
 type row struct{ result.Breakdown }
 
-// part adds a part to the row. `of` says over which requests the time of the part is the mean (ofOurs and the following
+// part adds a part to the row. `of` describes the requests over which the time was averaged (ofOurs and the following
 // constants). If the time is negative, the measurements contradict each other, and part adds 0 and a warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6

@@ -130,7 +130,7 @@ func (s *signal) hold() int {
 	return held
 }
 
-// anyJob matches the jobs of all components.
+// anyJob is a PromQL matcher for the jobs of all components.
 var anyJob = fmt.Sprintf("job=~%q", strings.Join(scrape.Jobs(), "|"))
 
 // query returns the PromQL of the signal with its variables replaced. window is the range of rates.
@@ -194,7 +194,7 @@ func expandParts(parts map[string]string, expr string) string {
 	return expr
 }
 
-// expand replaces the names of groups with their signals. A group may name other groups.
+// expand replaces the names of groups in names with their signals. A group may name other groups.
 func (c catalogue) expand(names []string) (all []string) {
 	for _, name := range names {
 		if group, ok := c.Groups[name]; ok {

@@ -327,7 +327,8 @@ func markNew(all []series, calm result.Span) {
 	}
 }
 
-// apart is the minimum gap between the comparison period and the diagnosed time for read to query them separately.
+// apart is the minimum gap between the comparison period and the diagnosed time at which the function read queries the
+// two separately.
 const apart = time.Hour
 
 func read(ctx context.Context, source Source, o Options) (all []series, err error) {

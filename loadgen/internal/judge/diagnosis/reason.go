@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mechanism is a known way in which a control plane fails. The catalogue lists mechanisms before those that they can
-// cause.
+// mechanism is a known way in which a control plane fails. The catalogue lists a mechanism before the mechanisms that
+// it can cause.
 type mechanism struct {
 	Kind, Title string
 	// Any, All and With list the signals that make the mechanism fire at a component. One signal of Any and every
@@ -366,8 +366,8 @@ func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	})
 }
 
-// dwarfed reports whether the episode's signal changed much more at another component at the same time: the change of e
-// is smaller than share times that change.
+// dwarfed reports whether the signal of e changed much more at another component at the same time: the change of e is
+// smaller than share times the other change.
 func (r reasoning) dwarfed(e episode, share float64) bool {
 	return slices.ContainsFunc(r.all, func(o episode) bool {
 		return o.signal == e.signal && o.overlaps(e, r.near()) && e.change() < share*o.change()
@@ -382,7 +382,7 @@ func (r reasoning) exceeds(e episode, signals []string) bool {
 	})
 }
 
-// together is the maximum gap, in scrape intervals, between two firings of one mechanism for join to merge them.
+// together is the maximum gap, in scrape intervals, between two firings of one mechanism that the method join merges.
 const together = 4
 
 // family returns the kind of the firing's component, such as "etcd" for etcd-0, or "" if the component is not a
@@ -470,8 +470,8 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	return d
 }
 
-// addLimit adds a cause to the limits of a diagnosis. If there is a limit with the same kind and components, it extends
-// that one.
+// addLimit adds the cause c to the limits of a diagnosis. If there is a limit with the same kind and components,
+// addLimit extends that limit instead.
 func addLimit(all []result.Cause, c result.Cause) []result.Cause {
 	for i := range all {
 		if l := &all[i]; l.Kind == c.Kind && slices.Equal(l.Components, c.Components) {

@@ -74,7 +74,8 @@ func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (expl
 	return explained
 }
 
-// disturbedCalm returns a doubt for each signal that broke an objective or a fixed bound in the comparison period.
+// disturbedCalm returns a doubt (a reason why the diagnosis may be incomplete) for each signal that broke an objective
+// or a fixed bound in the comparison period.
 func (r reasoning) disturbedCalm() (doubts []string) {
 	if r.o.Calm.To.Equal(r.o.Under.From) || r.o.tooShort(r.o.Calm) {
 		return nil // Diagnose searches the comparison period too, or the comparison period is too short

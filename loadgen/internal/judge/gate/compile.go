@@ -189,8 +189,7 @@ func compile(s *plan.Plan, g scenario.Gate, path string, b book) (Compiled, erro
 	return c, c.placeLoads(s, path)
 }
 
-// unitOf returns the unit in which a bound is written, or scenario.Number for a plain
-// number.
+// unitOf returns the unit in which a bound is written, or scenario.Number for a plain number.
 func unitOf(b *scenario.Bound) scenario.Unit {
 	for _, u := range []scenario.Unit{scenario.Seconds, scenario.Size, scenario.PerHour, scenario.PerSec, scenario.Ratio} {
 		if b.Fits(u) && !b.Fits(scenario.Count) {

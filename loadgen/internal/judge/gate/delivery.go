@@ -260,8 +260,8 @@ func (d delivering) ofAction(phase string, index int) *scenario.Bound {
 	return nil
 }
 
-// overall returns the deliveries of the whole run: the watches of replays, and histories. They belong to the last
-// phase. If i is the index of another phase, overall returns nothing.
+// overall returns the deliveries of the whole run: of the watches of replays, and of the histories of client
+// operations. They belong to the last phase. If i is the index of another phase, overall returns nothing.
 func (d delivering) overall(i int) (all []result.Delivery) {
 	if i < len(d.m.Phases)-1 {
 		return nil

@@ -28,16 +28,14 @@ type reading struct {
 	// is empty, the phases that Compiled.measuredIn returns.
 	measuredIn []string
 	value      float64
-	// external is the value without the generator's own delay. Nil means that external is
-	// unknown or equal to value.
+	// external is the value without the generator's own delay. Nil means that external is unknown or equal to value.
 	external *float64
 	// withheld means that the value was measured but must not be judged, for the reason in the field `missing`.
 	withheld bool
 	// missing is the reason why there is no value, or "". The field `nothing` is true if there was nothing to measure.
 	missing string
 	nothing bool
-	// short means that the value is missing because the run was too short for the alert to
-	// fire.
+	// short means that the value is missing because the run was too short for the alert to fire.
 	short bool
 	// alike means that phases with the same reason in the field `missing` share one text, which lists these phases.
 	alike bool
@@ -153,7 +151,7 @@ func (e evidence) perWatches(read func(result.Watches) reading) finding {
 	return perLoad(e, watches, func(w result.Watches) string { return w.Load }, read)
 }
 
-// requireEnds adds a reading without a value for each node failure whose end was not observed, either in its phase or
+// requireEnds adds a reading without a value for each node failure whose end was observed neither in its phase nor
 // later.
 func (f *finding) requireEnds(e evidence) {
 	for _, failed := range e.failures {

@@ -26,7 +26,7 @@ type Limit struct {
 	client func(Client, float64) clientFigure
 }
 
-// clientFigure is the current value of a limit with Client, compared with its bound.
+// clientFigure is the current value of a limit with Limit.Client, compared with its bound.
 type clientFigure struct {
 	value float64
 	text  string // text to show instead of the value if the exact value is unknown
@@ -41,8 +41,8 @@ type Client struct {
 	Overdue func(time.Duration) int64
 }
 
-// Minimum numbers of requests for limits with Client: minRecent within the last samples.Span or, for the error
-// budget, minBudget since the start.
+// Client limits are not judged with fewer requests than minRecent within the last samples.Span or, for the error
+// budget, than minBudget since the start of the run.
 const (
 	minRecent = 10
 	minBudget = 100

@@ -37,8 +37,7 @@ type Objective struct {
 	Needs []string
 	// Gap says how to judge a window in which a fault made a target unreachable.
 	Gap gapRule
-	// Spans means that consecutive phases form one window. Sums means that the values of the
-	// windows are added up.
+	// Spans means that consecutive phases form one window. Sums means that the values of the windows are added up.
 	Spans, Sums bool
 	// Client means that the generator measured the value from outside the cluster, so the value may
 	// include the generator's own delay.
@@ -50,8 +49,7 @@ type Objective struct {
 	Requires string
 	// Least is the smallest possible value, in Unit.
 	Least float64
-	// Most is the largest possible value, in Unit. 0 means the largest value of the unit,
-	// if the unit has one.
+	// Most is the largest possible value, in Unit. 0 means the largest value of the unit, if the unit has one.
 	Most float64
 
 	// measure computes the value from the generator's own measurements.
@@ -62,7 +60,7 @@ type Objective struct {
 type histogram struct {
 	Quantile float64
 	Metric   string
-	// Match selects the series. $virtual stands for the pattern virtual.
+	// Match is the label matchers that select the series. $virtual stands for the constant virtual.
 	Match string
 	By    []string
 }
@@ -219,8 +217,7 @@ func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string)
 	return "", ""
 }
 
-// contradictions returns an error for each pair of gates on the same value that cannot both
-// pass.
+// contradictions returns an error for each pair of gates on the same value that cannot both pass.
 func contradictions(s *plan.Plan, all []Compiled) []error {
 	var errs []error
 	for i, c := range all {
@@ -252,9 +249,8 @@ func contradictions(s *plan.Plan, all []Compiled) []error {
 	return errs
 }
 
-// contradictingAlerts returns an error if one gate requires an alert to fire and another gate
-// requires the alert to stay silent in the same phases. It compares the gate c with the gates
-// before it.
+// contradictingAlerts returns an error if one gate requires an alert to fire and another gate requires the alert to
+// stay silent in the same phases. It compares the gate c with the gates before it.
 func contradictingAlerts(s *plan.Plan, c Compiled, before []Compiled) []error {
 	for _, other := range before {
 		if other.alert == nil || other.Alert != c.Alert || other.alert.fires == c.alert.fires {

@@ -15,9 +15,9 @@ import (
 // keyMetric says how to read one of the report's four key metrics over the whole run.
 type keyMetric struct {
 	name  string
-	label string // label that distinguishes the rows
+	label string // metric label that has a different value in each row
 	match string
-	// counter means that the rows show increases. Otherwise they show quantiles.
+	// counter means that the rows show increases of a counter. Otherwise they show quantiles of a histogram.
 	counter bool
 }
 
@@ -98,7 +98,8 @@ type table[T any] struct {
 	rows  map[string]*T
 }
 
-// read sets a field of each row from a PromQL expression. It skips values that are NaN or infinite.
+// read evaluates a PromQL expression, and stores its values in the rows with the function `set`. It skips values that
+// are NaN or infinite.
 func (t table[T]) read(ctx context.Context, a *archive.Archive, expr string, at time.Time, set func(*T, float64)) error {
 	samples, err := a.Instant(ctx, expr, at)
 	for _, s := range samples {

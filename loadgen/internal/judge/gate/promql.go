@@ -35,8 +35,7 @@ func parsed(expr string) (parser.Expr, error) {
 	return archive.NewParser().ParseExpr(fill(expr, "1m", 1))
 }
 
-// selectors parses PromQL and returns the matchers of its selectors. It fails for PromQL that
-// cannot give a value.
+// selectors parses PromQL and returns the matchers of its selectors. It fails for PromQL that cannot give a value.
 func selectors(expr string) ([][]*labels.Matcher, error) {
 	root, err := parsed(expr)
 	if err != nil {
@@ -91,8 +90,7 @@ func inVain(n parser.Node) *vain {
 // ownPrefix is the prefix of the metrics that only Stormglass' own programs expose.
 const ownPrefix = "stormglass_"
 
-// notOurs returns an error if a metric has the prefix of Stormglass but Stormglass has no such
-// metric.
+// notOurs returns an error if a metric has the prefix of Stormglass but Stormglass has no such metric.
 func notOurs(metric string) *vain {
 	if !strings.HasPrefix(metric, ownPrefix) {
 		return nil
@@ -167,9 +165,8 @@ func literal(e parser.Expr) (float64, bool) {
 	return n.Val, true
 }
 
-// Warnings returns warnings about the PromQL of a scenario, one line each. It warns of metrics that
-// no component of the bundled control plane exposes (other targets may expose them), and of PromQL
-// that has a value only sometimes.
+// Warnings returns warnings about the PromQL of a scenario, one line each. It warns of metrics that no component of the
+// bundled control plane exposes (other targets may expose them), and of PromQL that has a value only sometimes.
 func Warnings(s *plan.Plan) []string {
 	var all []string
 	known := map[string][]string{model.JobLabel: append(s.ControlPlane.Kinds(), "loadgen"), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}

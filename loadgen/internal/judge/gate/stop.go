@@ -52,7 +52,7 @@ func Stops(s *plan.Plan) (stops []*Stop, err error) {
 
 // StopOptions contains the rules whose alerts a condition in a flag may name.
 type StopOptions struct {
-	Rules alerting.Ruleset // rules that take precedence over the shipped rules
+	Rules alerting.Ruleset // rules from the user, which take precedence over the shipped rules
 	// Elsewhere means that a Prometheus server evaluates the alerts, with rules that this program does not know.
 	Elsewhere bool
 }

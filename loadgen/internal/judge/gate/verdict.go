@@ -51,7 +51,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	return g, worst
 }
 
-// tooShort reports whether values are missing, all of them because the run was too short.
+// tooShort reports whether values are missing only because the run was too short.
 func tooShort(f finding) bool {
 	short := false
 	for _, r := range f.readings {

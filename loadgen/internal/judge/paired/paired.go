@@ -56,7 +56,7 @@ func Check(p result.Plan) error {
 	return nil
 }
 
-// share formats a share as a percentage, as the flags expect it.
+// share formats a fraction as a percentage, in the format of the flags.
 func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 6, 64) + "%" }
 
 // IsLook reports whether the plan has a look after this number of pairs.

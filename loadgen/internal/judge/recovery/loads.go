@@ -58,8 +58,8 @@ type watch struct {
 	failedBy    time.Time // end of the first slot with a failure
 	succeeded   time.Time // end of the first slot with a success after failedBy
 	good        time.Time // start of the current period without bad slots; zero after a bad slot
-	back        time.Time // time of the recovery: after the fault, no slot is bad for a stretch; zero if unknown
-	last        time.Time // end of the last slot
+	back        time.Time // time of the recovery, after which no slot was bad for `stretch`; zero if unknown
+	last        time.Time // end of the latest slot that was taken
 	pending     tally     // counts of the slots since the last bad slot
 }
 

@@ -216,8 +216,8 @@ func moments(p result.Phase, interval time.Duration) []time.Time {
 	return all
 }
 
-// fill replaces $window in an expression with the length window plus a millisecond, because PromQL excludes the start
-// of a range.
+// fill replaces $window in an expression with `window` plus a millisecond, because PromQL excludes the start of a
+// range.
 func fill(expr string, window time.Duration) string {
 	return strings.ReplaceAll(expr, "$window", fmt.Sprintf("%dms", window.Milliseconds()+1))
 }
