@@ -19,7 +19,7 @@ const maxSplits = 40
 
 // splitView is the mean latency of a call, shown as a stacked bar.
 type splitView struct {
-	Call, Where       string // Call is the verb and resource, such as "patch configmaps"; Where is the phase and load
+	Call, Where       string // Call is like "patch configmaps"; Where is the phase and load
 	Mean, P99, Server string
 	Summary           string // description of the bar, for screen readers
 	Pieces            []piece
@@ -223,7 +223,8 @@ func shareText(part, of float64) string {
 	return chart.Number(share+0, 4) + "%" // +0 turns a negative zero into zero
 }
 
-// terminalSplits is the maximum number of rows of a table in a summary, so that the summary fits on a screen.
+// terminalSplits is the maximum number of rows of the tables of latency parts and scheduling in a summary, so that the
+// summary fits on a screen.
 const terminalSplits = 3
 
 // breakdown writes the slowest calls with the parts of their mean latency in percent. The column "others" adds up the

@@ -52,8 +52,8 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 	return chart.Count(d.Asked), chart.Count(d.Done)
 }
 
-// maxDelivered is the maximum number of rows in a summary. If there are more, the summary omits the rows in which enough
-// work was done, and shows only their number.
+// maxDelivered is the maximum number of rows in a summary. If there are more, one line replaces the rows in which
+// enough work was done.
 const maxDelivered = 8
 
 // delivered writes a line for each load and action of a phase, with the work that was demanded and done.

@@ -205,7 +205,7 @@ func widest(lines []string) (width int) {
 	return width
 }
 
-// notJudged reports whether a gate has a value in parentheses: it was measured, but could not be judged.
+// notJudged reports whether a gate has a value in parentheses, which was measured but could not be judged.
 func notJudged(g result.Gate) bool { return g.Value == nil && g.Withheld != nil }
 
 // withheld reports whether a row has a value in parentheses.

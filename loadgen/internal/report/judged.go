@@ -240,7 +240,7 @@ func otherReasons(r result.Result) []string {
 	return rest
 }
 
-// The four key metrics, by upstream's names.
+// The upstream names of the four key metrics.
 const (
 	keyFsync      = "etcd_disk_wal_fsync_duration_seconds"
 	keyRequests   = "apiserver_request_duration_seconds"

@@ -59,10 +59,9 @@ type (
 	}
 )
 
-// JUnit writes junit.xml: a test case for the run itself and one for each gate. A failed gate is
-// a <failure>. A gate without data is an <error>, because CI systems count <skipped> as success.
-// A gate is <skipped> only if its missing data is allowed. All test cases succeed if and only if
-// the verdict is pass.
+// JUnit writes junit.xml: a test case for the run itself and one for each gate. A failed gate is a <failure>. A gate
+// without data is an <error>, because CI systems count <skipped> as success. A gate is <skipped> only if its missing
+// data is allowed. All test cases succeed if and only if the verdict is pass.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{
 		Name: terminal.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r)),
@@ -175,8 +174,7 @@ func junitRun(r result.Result, red bool) junitCase {
 	first, _, _ := strings.Cut(text, "\n")
 	problem := &junitProblem{Message: first, Type: kind, Text: text}
 	if kind == "could not judge" && r.Verdict == result.Fail {
-		// A failed run may have reasons that belong to no gate, such as a condition that was not
-		// met.
+		// A failed run may have reasons that belong to no gate, such as a condition that was not met.
 		problem.Type = "failed"
 		c.Failure = problem
 		return c

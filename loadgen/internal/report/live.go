@@ -14,7 +14,7 @@ import (
 
 // Live holds the texts and gates that the page of a run in progress shows in addition to the data of the run.
 type Live struct {
-	Word     string // the state of the run: running, paused
+	Word     string // the state of the run, such as "running" or "paused"
 	Headline string
 	Gates    []result.Gate // the gates of the run, without values
 	Starting bool          // whether nothing is recorded yet, so that there are no charts

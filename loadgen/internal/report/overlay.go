@@ -230,7 +230,7 @@ type abreast struct {
 
 // abreastValue is the value of one run in a row. The zero value means that the run has no value.
 type abreastValue struct {
-	word, style string // verdict of the run, and the style of its label
+	word, style string // verdict on the value, and the style of its label
 	text        string
 	number      *float64 // value as a number; nil if it cannot be compared
 	link        string

@@ -19,7 +19,7 @@ import (
 
 // overlay is the common time axis of several runs, with their charts. The times of the axis begin at the Unix epoch. On
 // the axis, a phase begins at the same time in all runs, and takes as long as in the run in which it took longest.
-// page.result holds only these phases.
+// page.result holds only the phases of the axis.
 type overlay struct {
 	page
 	runs []Overlaid
@@ -224,11 +224,12 @@ type overlaidSeries struct {
 	values [][]float64 // for each run, a value for each point of the axis; nil if the run lacks the series
 }
 
-// maxOverlaidSeries is the maximum number of series for each declared chart, because each series is a chart.
+// maxOverlaidSeries is the maximum number of series that are drawn for one chart in charts.yaml, because each series
+// becomes a separate chart.
 const maxOverlaidSeries = 4
 
-// charts draws a chart for each series of a declared chart, with a line for each run. If there is nothing to draw, it
-// returns one chart that says why.
+// charts draws a chart for each series of the declared chart c, with a line for each run. If there is nothing to draw,
+// it returns one chart that says why.
 func (o *overlay) charts(ctx context.Context, c metricChart, parts [][]part) []chart.Chart {
 	all, errs := o.series(ctx, c, parts)
 	lines := make([]chart.Line, len(all))
@@ -291,7 +292,7 @@ func (o *overlay) chart(id string, c metricChart, s overlaidSeries) chart.Chart 
 	return d
 }
 
-// series returns the series of a declared chart in all runs, and a sentence for each run whose queries failed.
+// series returns the series of the declared chart c in all runs, and a sentence for each run whose queries failed.
 func (o *overlay) series(ctx context.Context, c metricChart, parts [][]part) (all []overlaidSeries, errs []string) {
 	for i, run := range o.runs {
 		if unmet(c.Needs, run.Result.Measurements) != "" {

@@ -141,8 +141,8 @@ func phaseSummary(p result.Phase) []string {
 	return row
 }
 
-// nameRoom is the maximum number of characters that may be cut off the names of phases. If that does not suffice to fit
-// the table into the width, columns move to lines below the table.
+// nameRoom is the maximum number of characters that may be cut off from the names of phases. If the table is still too
+// wide then, columns move to lines below the table.
 const nameRoom = 3
 
 // loadWidth is the maximum length of the name of a load in the rows of phases.

@@ -20,8 +20,7 @@ type Picture struct {
 	draw func() []byte
 }
 
-// SVG returns the picture as an SVG file that needs no style sheet, font or script. It
-// returns nil if Missing is set.
+// SVG returns the picture as an SVG file that needs no style sheet, font or script. It returns nil if Missing is set.
 func (p Picture) SVG() []byte {
 	if p.draw == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 type profileRow struct {
 	Phase, Component, Kind, Length string
 	Lost                           string // reason why the profile was lost; empty: it was kept
-	File, Size, Command            string // empty if there is no file
+	File, Size, Command            string // path, size and pprof command; empty if there is no file
 }
 
 // profilesView returns a row for each profile of the run, including lost profiles.

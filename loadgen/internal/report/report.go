@@ -86,10 +86,9 @@ func writeError(path string, err error, more string) error {
 //go:embed page uplot
 var pageFiles embed.FS
 
-// HTML writes report.html, which works without network and without scripts. A content security
-// policy in the page forbids all network access and all scripts except the page's own, which it
-// allows by hash. So a label from a hostile cluster cannot load or run anything, even if it is
-// not escaped.
+// HTML writes report.html, which works without network and without scripts. A content security policy in the page
+// forbids all network access and all scripts except the page's own, which it allows by hash. So a label from a hostile
+// cluster cannot load or run anything, even if it is not escaped.
 func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	return newPage(ctx, r, timeline, slots, scenarioYAML, src).write(ctx, w, sections())
 }
@@ -153,8 +152,7 @@ func loadPage() (script []byte, tmpl *template.Template, err error) {
 	return script, tmpl, err
 }
 
-// scriptData holds the data of the charts for the page's script, which shows the values under the
-// mouse pointer.
+// scriptData holds the data of the charts for the page's script, which shows the values under the mouse pointer.
 type scriptData struct {
 	Start  int64          `json:"start"` // Unix time of the first point, in seconds; 0: points have no time of day
 	Step   float64        `json:"step"`  // time between two points, in seconds

@@ -43,7 +43,7 @@ func rolloutsView(ctx context.Context, p *page) (any, error) {
 }
 
 // clientLimit returns a sentence if the client-side rate limiter of kube-controller-manager delayed the creation of the
-// pods: on average, at least one POST request was waiting for it until all pods existed.
+// pods: until all pods existed, at least one POST request was waiting for the limiter on average.
 func (p *page) clientLimit(ctx context.Context, r result.Rollout) string {
 	i := slices.IndexFunc(r.Hops, func(h result.Hop) bool { return h.Name == "pods" && h.Last != nil && *h.Last > 0 })
 	if i < 0 || p.src == nil || !p.result.Run.Cluster.Bundled {

@@ -13,10 +13,9 @@ import (
 // summaryDetail is the maximum length of a gate's detail in a summary.
 const summaryDetail = 300
 
-// Summary writes a result as Markdown for a pull request, to append to the file
-// $GITHUB_STEP_SUMMARY on GitHub or to post as a note on GitLab. The verdict and its reasons come
-// first, then the gates, the worst first. The text ends with an empty line, so that summaries can
-// be concatenated.
+// Summary writes a result as Markdown for a pull request, to append to the file $GITHUB_STEP_SUMMARY on GitHub or to
+// post as a note on GitLab. The verdict and its reasons come first, then the gates, the worst first. The text ends with
+// an empty line, so that summaries can be concatenated.
 func Summary(w io.Writer, r result.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", inMarkdown(runWord(r)), inMarkdown(runName(r)), inMarkdown(headline(r)))

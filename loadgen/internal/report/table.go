@@ -43,7 +43,7 @@ func newTable(headings ...string) *table { return &table{Head: heads(headings...
 
 func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// style sets the style of cells in the last row.
+// style sets the style of cells in the last row, in the given columns.
 func (t *table) style(style string, columns ...int) {
 	if t.styles == nil {
 		t.styles = map[[2]int]string{}

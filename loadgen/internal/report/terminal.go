@@ -20,8 +20,7 @@ type TerminalOptions struct {
 	// Width is the width of the terminal in columns. No line is longer, unless Width is below the
 	// minimum of 72. Zero means 100.
 	Width int
-	// Dir is the run directory, which the path of the report begins with. Empty means that no
-	// report was written.
+	// Dir is the run directory, which the path of the report begins with. Empty means that no report was written.
 	Dir string
 }
 
@@ -32,8 +31,7 @@ const (
 	maxWidth     = 120
 )
 
-// Terminal writes the summary of a run for a terminal: one screen, with the most urgent
-// facts first.
+// Terminal writes the summary of a run for a terminal: one screen, with the most urgent facts first.
 func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
 	t := newTerminal(o)
 	for _, write := range summarySections() {

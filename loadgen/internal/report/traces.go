@@ -36,7 +36,7 @@ type fallRow struct {
 	actor
 	Depth       int
 	What        string
-	Detail      string // object or other subject of the span
+	Detail      string // what the span worked on: a webhook, a key in etcd or a URL
 	Start, Took string
 	Bar         bar
 	Failed      bool
@@ -51,7 +51,7 @@ type fallRow struct {
 // bar is a stretch of time. From and Width are percentages of the waterfall.
 type bar struct{ From, Width string }
 
-// mark is an event. Left is its position in percent of the waterfall.
+// mark is an event. At is its time as text, and Left its position in percent of the waterfall.
 type mark struct{ Name, At, Left string }
 
 // traceRef is the short ID of a trace. Link is the id of its element on the page, or "" if the page does not show the

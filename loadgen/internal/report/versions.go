@@ -13,8 +13,7 @@ func kubernetesText(v result.Versions) string {
 	return versionText(v.Kubernetes, v.Moves, "kubernetes")
 }
 
-// etcdText returns the version of etcd, and the versions to which members were upgraded or
-// downgraded during the run.
+// etcdText returns the version of etcd, and the versions to which members were upgraded or downgraded during the run.
 func etcdText(v result.Versions) string { return versionText(v.Etcd, v.Moves, "etcd") }
 
 func versionText(start string, moves []result.VersionMove, of string) string {

@@ -138,8 +138,7 @@ func (p *page) layTimeline(r result.Result, events []result.Event, interval time
 		start, end = events[0].Time, events[len(events)-1].Time
 	}
 	for _, e := range events {
-		// The axis includes the registration of nodes and events after the last
-		// phase.
+		// The axis includes the registration of nodes and events after the last phase.
 		if e.Time.Before(start) && e.Time.After(r.Run.Started) {
 			start = e.Time
 		}
@@ -175,8 +174,7 @@ func (p *page) newBand(ph result.Phase, i int, faults []timeline.Fault) chart.Ba
 	}
 }
 
-// maxMarks is the maximum number of numbered marks on an axis. The log below the charts has
-// all events.
+// maxMarks is the maximum number of numbered marks on an axis. The log below the charts has all events.
 const maxMarks = 40
 
 // layEvents adds a numbered mark to the axis for each action on the cluster and each event in the
@@ -233,7 +231,7 @@ func marked(e result.Event) bool {
 	return true
 }
 
-// eventDetail returns the first line of an event's detail. The reasons of the verdict quote the lines after it.
+// eventDetail returns the first line of an event's detail. The reasons of the verdict contain the other lines.
 func eventDetail(e result.Event) string {
 	first, _, _ := strings.Cut(e.Detail, "\n")
 	return strings.TrimSuffix(terminal.Clean(first), ":")

@@ -1,7 +1,6 @@
-// Package chart draws numbers over time: lines, phases, marks, bars and waterfalls,
-// with scales, ticks, units and number formats. The drawings are parts of a page or
-// separate SVG files. The package handles values; package report decides what a report
-// shows of a run.
+// Package chart draws numbers over time: lines, phases, marks, bars and waterfalls, with scales, ticks, units and
+// number formats. The drawings are parts of a page or separate SVG files. The package handles values; package report
+// decides what a report shows of a run.
 package chart
 
 import (

@@ -9,8 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// MaxPoints is the maximum number of points of a series: about one for each pixel of a wide
-// chart.
+// MaxPoints is the maximum number of points of a series: about one for each pixel of a wide chart.
 const MaxPoints = 600
 
 // Grid is the time axis that all charts of a report share.
@@ -84,8 +83,7 @@ func Round6(v float64) float64 {
 
 // Source evaluates range queries over the recorded metrics of a run. It is safe for concurrent use.
 type Source interface {
-	// Range evaluates a PromQL expression at start, start+step, ... end. Series have points
-	// only at times with a value.
+	// Range evaluates a PromQL expression at start, start+step, ... end. Series have points only at times with a value.
 	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
 }
 

@@ -65,8 +65,7 @@ func (a axis) legend(lines []Line) {
 	}
 }
 
-// SVG draws the phases and events of a run, with faults, leaders and restarts
-// as bars.
+// SVG draws the phases and events of a run, with faults, leaders and restarts as bars.
 func (x *Timeline) SVG() []byte {
 	const gap, least, maxLane = 4, 30, 260
 	s := &sheet{}

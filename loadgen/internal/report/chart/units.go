@@ -17,9 +17,8 @@ const None = "–"
 // UnitCores is a unit that only charts use, not gates.
 const UnitCores scenario.Unit = "cores"
 
-// Format formats v in a unit of result.Gate for readers: "1.24 s", "340 ms",
-// "5,000", "12%", "310 MB", "50/s". It keeps three significant digits, because
-// more are noise in a load test; whole numbers are exact.
+// Format formats v in a unit of result.Gate for readers: "1.24 s", "340 ms", "5,000", "12%", "310 MB", "50/s". It keeps
+// three significant digits, because more are noise in a load test; whole numbers are exact.
 func Format(u scenario.Unit, v float64) string { return FormatDigits(u, v, 3) }
 
 // FormatDigits is Format with n significant digits.

@@ -69,7 +69,7 @@ type Hop struct {
 	Short       bool     // whether some objects did not arrive
 }
 
-// NewWaterfall returns the waterfall of hops. Its ID is made from name; title, where and note are shown.
+// NewWaterfall returns the waterfall of hops. Its ID is made from name. It shows the texts title, where and note.
 func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
 	w := Waterfall{ID: ID(name), Name: name, Title: title, Where: where, Note: note}
 	longest := 0.0

@@ -121,7 +121,7 @@ type Figure struct {
 	Links       []Link
 }
 
-// Drawing is an SVG drawing. Positions are in units of its width and height.
+// Drawing is an SVG drawing. Positions in the drawing are in the units of Width and Height.
 type Drawing struct {
 	Class         string
 	Width, Height float64

@@ -61,8 +61,7 @@ func (out *picture) table(answers []answer) {
 }
 
 const (
-	// maxColumns is the maximum number of columns of a heatmap: readers cannot distinguish
-	// narrower cells.
+	// maxColumns is the maximum number of columns of a heatmap: readers cannot distinguish narrower cells.
 	maxColumns = 50
 	shades     = 5
 )

@@ -143,8 +143,7 @@ func failures(kind string, faults []scenario.Fault) []string {
 	return all
 }
 
-// manners returns the details of a load that a panel's claim may name: its verbs, and "slow"
-// for slow watches.
+// manners returns the details of a load that a panel's claim may name: its verbs, and "slow" for slow watches.
 func manners(l scenario.Load) []string {
 	var all []string
 	if l.Slow.Fraction > 0 {

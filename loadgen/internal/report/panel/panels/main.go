@@ -79,8 +79,7 @@ func calm(ctx context.Context, rec *rundir.Recorded, run panel.Run, out io.Write
 	return nil
 }
 
-// check prints the problems of the panels in a run, and returns the number of queries with a
-// problem.
+// check prints the problems of the panels in a run, and returns the number of queries with a problem.
 func check(ctx context.Context, rec *rundir.Recorded, run panel.Run, verbose bool, out io.Writer) (wrong int, err error) {
 	checked, err := panel.Check(ctx, rec.Archive, run.Span)
 	if err != nil {
