@@ -229,8 +229,8 @@ func (c *census) act(a *scenario.Action, phase, path string, how plan.Certainty,
 	return 0
 }
 
-// members returns the objects of a batch and, as `kinds`, one object of each kind. It returns no members if the batch
-// has more than maxMembers.
+// members returns the objects of a batch (objects from a template) and, as `kinds`, one object of each kind. It returns
+// no members if the batch has more than maxMembers.
 func (c *census) members(b plan.Batch) (members, kinds []member) {
 	all := b.Expanded
 	for _, k := range all.Kinds() {

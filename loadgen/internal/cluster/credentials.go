@@ -136,7 +136,7 @@ func (t *Target) identityText(s *plan.Plan) string {
 
 // ChooseCredentials decides whether the nodes authenticate by certificates or tokens. Call it before creating anything
 // else in the cluster. If the user has the permissions for both, ChooseCredentials requests one certificate as a test,
-// and deletes the request. If it chooses tokens, it records this as a deviation of the cluster, and `told` describes
+// and deletes the request. If it chooses tokens, it records this as a deviation from the defaults, and `told` describes
 // the choice in one line; otherwise `told` is "".
 func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error) {
 	c := &t.credentials

@@ -59,9 +59,9 @@ func (t *Target) makeObjects(ctx context.Context) error {
 	return nil
 }
 
-// batchNeeds returns the permissions that the user needs to check all batches, to create the batches of the scenario
-// and of actions, and to perform the actions on objects. They include the permissions to list and delete cluster-scoped
-// objects, which the cleanup needs.
+// batchNeeds returns the permissions that the user needs to check all batches (objects from templates), to create the
+// batches of the scenario and of actions, and to perform the actions on objects. They include the permissions to list
+// and delete cluster-scoped objects, which the cleanup needs.
 func batchNeeds(l *lookup, ns string) ([]need, error) {
 	all, err := l.creations(ns, func(b plan.Batch) string { return b.Verbs })
 	if err != nil {
@@ -90,8 +90,8 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 	return all, nil
 }
 
-// creations returns the permissions on the resources of all batches. The function `verbs` returns the verbs that a
-// batch needs.
+// creations returns the permissions on the resources of all batches (objects from templates). The function `verbs`
+// returns the verbs that a batch needs.
 func (l *lookup) creations(ns string, verbs func(plan.Batch) string) ([]need, error) {
 	var all []need
 	for _, b := range l.plan.Batches {

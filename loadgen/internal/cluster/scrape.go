@@ -118,7 +118,7 @@ func ReadTargets(path string) (read []control.ScrapeTarget, err error) {
 	return read, nil
 }
 
-// checkTarget returns an error for a target that cannot be scraped. If a target has no instance, checkTarget sets it.
+// checkTarget returns an error for a target that cannot be scraped. It sets the instance of a target that has none.
 func checkTarget(doc *strictyaml.Document, path string, s *control.ScrapeTarget) error {
 	if s.Job == "" {
 		return doc.Errorf(path+".job", "for example etcd or kube-scheduler", "is missing")
