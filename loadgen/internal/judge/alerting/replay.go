@@ -43,7 +43,7 @@ type Options struct {
 // condition no longer holds. If the condition holds again later, that is another Firing.
 type Firing struct {
 	Alert string // the rule's name
-	// Labels are the labels of the result and of the rule, with alertname.
+	// Labels are the labels of the alert: those in the result of the expression, those in the rule, and alertname.
 	Labels  map[string]string
 	Summary string  // annotation "summary" when the alert fired; the latest one if it did not fire
 	Value   float64 // value of the expression when the alert fired; the latest one if it did not fire

@@ -195,8 +195,8 @@ const noticeableShare = 0.01
 // more uncertain, admission reports the lower bound.
 const smallShare = 0.10
 
-// queues adds to a row a part for priority and fairness, and a part for admission. Time that may belong to either of
-// them becomes a third part.
+// queues adds to the row b of the breakdown a part for priority and fairness, and a part for admission. Time that may
+// belong to either of them becomes a third part.
 func (w window) queues(b *row, c call, all total, perRequest float64) {
 	o := w.outside(c)
 	tolerance := max(noticeableShare*b.ClientMean/max(perRequest, 1e-9), o.resolution)
@@ -238,8 +238,8 @@ func between(b bounds, perRequest float64) string {
 	return fmt.Sprintf("%.3g to %.3g ms", b.least*perRequest*1e3, b.most*perRequest*1e3)
 }
 
-// admission adds to a row a part for webhooks, plugins and policies. Time that may belong to requests on other
-// resources increases only the maximum of the part.
+// admission adds to the row b of the breakdown a part for webhooks, plugins and policies. Time that may belong to
+// requests on other resources increases only the maximum of the part.
 func (w window) admission(b *row, c call, all total, perRequest, webhooks float64, asked bool, tolerance float64) {
 	if !w.recorded(famAdmission) {
 		b.warn("the unexplained time includes admission, because %s was not recorded", famAdmission)

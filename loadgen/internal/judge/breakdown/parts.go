@@ -10,8 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// serverParts adds to a row the parts of the time at the API server. `all` is the total of the server's histogram for
-// the verb and resource of c. perRequest is the number of requests at the server per request that the client sent.
+// serverParts adds to the row b of the breakdown the parts of the time at the API server. `all` is the total of the
+// server's histogram for the verb and resource of c. perRequest is the number of requests at the server per request
+// that the client sent.
 func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
@@ -40,8 +41,8 @@ func (w window) ofOperation(operation string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }).count
 }
 
-// etcd adds to a row the time of calls to etcd for the verb and the resource of c. For each etcd operation, it
-// multiplies the calls per request by the mean time of the operation, and adds up the products.
+// etcd adds to the row b of the breakdown the time of calls to etcd for the verb and the resource of c. For each etcd
+// operation, it multiplies the calls per request by the mean time of the operation, and adds up the products.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
 		b.warn("the unexplained time includes etcd, because %s was not recorded", famEtcd)
@@ -96,10 +97,10 @@ func (w window) shares(c call, operation string, n float64) map[string]float64 {
 	return shares(operation, n, perCollection, requests)
 }
 
-// cache adds to a row the time that a read waits until the watch cache is fresh enough. The metric does not name the
-// verb, so cache attributes the waits for a resource in this order: first at most one to each list (deletions of
-// collections also list), then at most one to each GET that did not read from etcd. The other waits belong to watches
-// that begin with the current state.
+// cache adds to the row b of the breakdown the time that a read waits until the watch cache is fresh enough. The metric
+// does not name the verb, so cache attributes the waits for a resource in this order: first at most one to each list
+// (deletions of collections also list), then at most one to each GET that did not read from etcd. The other waits
+// belong to watches that begin with the current state.
 func (w window) cache(b *row, c call, perRequest float64) {
 	if c.verb != "LIST" && c.verb != deleteCollection && c.verb != "GET" {
 		return

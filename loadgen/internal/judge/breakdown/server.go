@@ -44,13 +44,14 @@ func (t total) mean() float64 {
 
 func (t total) plus(o total) total { return total{t.sum + o.sum, t.count + o.count} }
 
-// series is the increase of one histogram in a window, on one instance.
+// series is the increase of one histogram in a phase, on one instance.
 type series struct {
 	labels map[string]string
 	total
 }
 
-// server holds the histograms of all API servers in a window, by family. A family that was not recorded has no entry.
+// server holds the histograms of all API servers in a phase, by family (metric name). A family that was not recorded
+// has no entry.
 type server struct {
 	// missing is the reason why there is no data. It is "" if there is data.
 	missing  string
@@ -69,8 +70,8 @@ func (s server) total(family string, want func(l map[string]string) bool) total 
 	return t
 }
 
-// by adds up the histograms of a family for which want returns true, grouped by the values of a
-// label. It skips histograms without observations.
+// by adds up the histograms of a family for which want returns true, grouped by the values of a label. It skips
+// histograms without observations.
 func (s server) by(family, label string, want func(l map[string]string) bool) map[string]total {
 	wanted := slices.DeleteFunc(slices.Clone(s.families[family]), func(one series) bool { return !want(one.labels) })
 	return sumBy(wanted, func(l map[string]string) string { return l[label] })

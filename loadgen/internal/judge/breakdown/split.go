@@ -69,8 +69,9 @@ func splitPhase(p result.Phase, s server, audit *auditsummary.Audit) []result.Br
 
 type row struct{ result.Breakdown }
 
-// part adds a part to the row. `of` describes the requests over which the time was averaged (ofOurs and the following
-// constants). If the time is negative, the measurements contradict each other, and part adds 0 and a warning.
+// part adds a part of the latency to the row of the breakdown. `of` describes the requests over which the time was
+// averaged (ofOurs and the following constants). If the time is negative, the measurements contradict each other, and
+// part adds 0 and a warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6
 	if seconds < noticeable {

@@ -145,8 +145,9 @@ func (s *signal) strength(v float64, b baseline) float64 {
 	return math.Abs(v-b.median) / one
 }
 
-// episodesOf returns the episodes of all series, sorted by start. It multiplies all bounds by share. If the diagnosed
-// time begins at the end of the comparison period, it also searches that period, for signals with Level or Limit.
+// episodesOf returns the episodes (deviations) of all series, sorted by start. It multiplies all bounds by share. If
+// the diagnosed time begins at the end of the comparison period, it also searches that period, for signals with
+// signal.Level or signal.Limit.
 func episodesOf(all []series, waits starvation, o Options, share float64) (episodes []episode) {
 	for _, one := range all {
 		under := o.Under
@@ -279,7 +280,8 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	return all
 }
 
-// byTime orders episodes by start. Among episodes that began at the same time, the strongest one comes first.
+// byTime orders episodes (deviations) by start. Among episodes that began at the same time, the strongest one comes
+// first.
 func byTime(a, b episode) int {
 	return cmp.Or(a.began.Compare(b.began), cmp.Compare(b.strength, a.strength), cmp.Compare(a.component, b.component), cmp.Compare(a.signal.Name, b.signal.Name))
 }

@@ -111,12 +111,12 @@ func newReasoning(known catalogue, recorded []series, o Options, share float64) 
 	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, waits, o, share), waits: waits, o: o}
 }
 
-// near returns the maximum gap between two episodes that count as simultaneous: two scrape intervals, because a rate
-// covers two scrapes and a target may answer late.
+// near returns the maximum gap between two episodes (deviations of signals) that count as simultaneous: two scrape
+// intervals, because a rate covers two scrapes and a target may answer late.
 func (r reasoning) near() time.Duration { return 2 * r.o.Step }
 
-// causes returns the firings that are not consequences of other firings. It merges firings of one mechanism at about
-// the same time into one cause.
+// causes returns the firings (mechanisms that fired) that are not consequences of other firings. It merges firings of
+// one mechanism at about the same time into one cause.
 func (r reasoning) causes() []firing {
 	var fired []firing
 	for depth := range r.catalogue.Mechanisms {
@@ -138,9 +138,9 @@ func (r reasoning) causes() []firing {
 	return causes
 }
 
-// roots returns a minimal set of firings that explains all other firings. explained[i] lists the consequences of firing
-// i. The set contains the firings that are no consequences. It also contains the first firing of each cycle of firings
-// that explain each other, unless a firing outside the cycle explains them.
+// roots returns a minimal set of firings (mechanisms that fired) that explains all other firings. explained[i] lists
+// the consequences of firing i. The set contains the firings that are no consequences. It also contains the first
+// firing of each cycle of firings that explain each other, unless a firing outside the cycle explains them.
 func roots(explained [][]int) (all []int) {
 	follows, reached := make([]bool, len(explained)), make([]bool, len(explained))
 	for _, of := range explained {
@@ -170,9 +170,9 @@ func roots(explained [][]int) (all []int) {
 	return all
 }
 
-// explains reports whether the firing b is a consequence of the firing a. If each could be a consequence of the other,
-// the earlier firing is the cause. If they began less than a scrape interval apart, the firing that the catalogue lists
-// first is the cause.
+// explains reports whether b, a mechanism that fired, is a consequence of a. If each could be a consequence of the
+// other, the earlier firing is the cause. If they began less than a scrape interval apart, the firing that the
+// catalogue lists first is the cause.
 func (r reasoning) explains(a, b firing) bool {
 	if !r.follows(b.evidence, a) {
 		return false
@@ -183,7 +183,7 @@ func (r reasoning) explains(a, b firing) bool {
 	return a.depth < b.depth || !r.follows(a.evidence, b)
 }
 
-// moves reports whether the mechanism of the firing can make the signal of the episode deviate, at the episode's
+// moves reports whether the mechanism that fired can make the signal of the episode deviate, at the episode's
 // component.
 func (f firing) moves(e episode) bool {
 	moves, ok := f.mechanism.MovesOf[f.family()]
@@ -219,8 +219,8 @@ func (f *firing) explain(what string, components []string) {
 	f.explains[what] = slices.Compact(all)
 }
 
-// follows reports whether a firing can explain all episodes in evidence, by its mechanism and its time. It returns
-// false if evidence is empty.
+// follows reports whether a firing can explain all episodes (deviations) in evidence, by its mechanism and its time. It
+// returns false if evidence is empty.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
 		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || f.returns(e) && e.began.Before(f.last.Add(-r.o.Step)) || !r.inTime(e, f) {
@@ -230,8 +230,8 @@ func (r reasoning) follows(evidence []episode, f firing) bool {
 	return len(evidence) > 0
 }
 
-// inTime reports whether an episode began when the firing could cause it, and did not last too long after the firing
-// (see outlasts).
+// inTime reports whether an episode (deviation) began when the firing could cause it, and did not last too long after
+// the firing (see outlasts).
 func (r reasoning) inTime(e episode, f firing) bool {
 	return !e.began.Before(r.earliest(e, f)) && !e.began.After(f.last.Add(f.mechanism.Lag+r.near())) && !r.outlasts(e, f)
 }
@@ -240,12 +240,14 @@ func (r reasoning) inTime(e episode, f firing) bool {
 // applies.
 const aftermath = 30 * time.Second
 
-// outlasts reports whether an episode ends so long after a firing that it cannot be a consequence of the firing.
+// outlasts reports whether an episode (deviation) ends so long after a firing that it cannot be a consequence of the
+// firing.
 func (r reasoning) outlasts(e episode, f firing) bool {
 	return e.last.After(f.last.Add(max(f.mechanism.Lag, aftermath) + r.near() + e.signal.Delay))
 }
 
-// earliest returns the earliest time at which the episode e can begin if it is a consequence of the firing f.
+// earliest returns the earliest time at which the episode e (a deviation) can begin if it is a consequence of the
+// firing f.
 func (r reasoning) earliest(e episode, f firing) time.Time {
 	if e.signal.Delay > 0 {
 		return f.began.Add(e.signal.Delay - r.o.Step)
@@ -257,7 +259,7 @@ func (r reasoning) earliest(e episode, f firing) time.Time {
 // exit this long after the pause.
 const renewDeadline = 10 * time.Second
 
-// mayFollow reports whether an episode can be a consequence of another episode. The exit of a process can be a
+// mayFollow reports whether an episode (deviation) can be a consequence of another one. The exit of a process can be a
 // consequence only if the API was unreachable at that time, or if the process had been paused until shortly before.
 func (r reasoning) mayFollow(e episode) bool {
 	x := r.catalogue.Exits
@@ -271,7 +273,7 @@ func (r reasoning) mayFollow(e episode) bool {
 	})
 }
 
-// fire returns a firing for each episode that meets the conditions of a mechanism.
+// fire returns a firing for each episode (deviation) that meets the conditions of the mechanism m.
 func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	if slices.ContainsFunc(m.Recorded, func(name string) bool { return !r.has(name) }) {
 		return nil
@@ -399,8 +401,8 @@ func (f firing) family() string {
 	return strings.TrimRight(f.components[0], "-0123456789")
 }
 
-// join merges a firing into the cause with the same mechanism and family at about the same time. If all contains no
-// such cause, join appends the firing to all.
+// join merges a firing (a mechanism that fired) into the cause with the same mechanism and kind of component at about
+// the same time. If all contains no such cause, join appends the firing to all.
 func (r reasoning) join(all []firing, f firing) []firing {
 	for i := range all {
 		g := &all[i]

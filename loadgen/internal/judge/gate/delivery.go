@@ -114,8 +114,8 @@ func owed(r result.Requests, least float64) int64 {
 	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
 
-// requests returns a delivery for each load with requests in a phase. A delivery compares the number of responses that
-// were due with the number that arrived, over all verbs, resources and tenants of the load.
+// requests returns a delivery for each load with requests in a phase. Each delivery compares the number of responses
+// that were due with the number that arrived, over all verbs, resources and tenants of the load.
 func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	rows := rundir.Requests(p)
 	var names []string
@@ -204,8 +204,9 @@ func judgeShare(out result.Delivery, w work, p result.Phase, during, late float6
 	return w.limit(p, out.Least, during, late)
 }
 
-// watches returns a delivery for each load of watches in a phase. It compares how many watches should be open at the
-// end of the phase with how many were. Runs of old versions did not record these numbers, and have no such deliveries.
+// watches returns a delivery for each load of watches in a phase. Each delivery compares how many watches should be
+// open at the end of the phase with how many were. Runs of old versions did not record these numbers, and have no such
+// deliveries.
 func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	for _, seen := range p.Watches {
 		w := work{errors: float64(seen.Failed), backlog: float64(max(seen.Due-seen.Open, 0)), outcomes: seen.Failures}
@@ -216,8 +217,9 @@ func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// actions returns the deliveries of the actions of a phase. For each action, one delivery compares the rounds that were
-// done with the rounds that were due, and one compares the actual rate of requests with the demanded rate.
+// actions returns the deliveries of the actions of a phase. For each action, one delivery compares the rounds
+// (executions of a repeated action) that were done with the rounds that were due, and one compares the actual rate of
+// requests with the demanded rate.
 func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 	for _, a := range p.Actions {
 		path := fmt.Sprintf("phases.%s.actions[%d]", p.Name, a.Index)

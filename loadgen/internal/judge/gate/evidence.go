@@ -53,12 +53,12 @@ type finding struct {
 	whole, summed bool
 }
 
-// lacks reports whether a reading has no value although one was expected.
+// lacks reports whether a reading has no value (missing is set) although one was expected.
 func (f finding) lacks() bool {
 	return slices.ContainsFunc(f.readings, func(r reading) bool { return r.missing != "" })
 }
 
-// perPhase returns a finding with one reading for each phase that the gate covers.
+// perPhase returns a finding with one reading (measured value) for each phase that the gate covers.
 func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	var f finding
 	for _, name := range e.Over {
@@ -82,8 +82,9 @@ func (r *reading) without(why string) {
 	}
 }
 
-// perLoad returns a finding with a reading for each result of each load in each phase. A load with several kinds of
-// requests has several results. For an expected load without results in a phase, the reading has `nothing` set.
+// perLoad returns a finding with a reading (measured value) for each result of each load in each phase. A load with
+// several kinds of requests has several results. For an expected load without results in a phase, the reading has
+// `nothing` set.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
 	measured := map[string]bool{}

@@ -128,9 +128,9 @@ type gapRule string
 const (
 	// gapEach requires that the counts of each target are known for at least half of the window.
 	gapEach gapRule = ""
-	// gapShared is for counts that are added up over the instances of a component. It requires that the counts of one
-	// instance are known for the whole window, because that instance served the requests of the others. Otherwise
-	// gapEach applies.
+	// gapShared is for counts that are added up over the instances of a component. It requires that the counts of at
+	// least one instance are known for the whole window, because this instance also served the requests of unreachable
+	// instances. Without such an instance, gapEach applies.
 	gapShared gapRule = "shared"
 	// gapCount is for a value that counts events: the known count is a lower bound of the value.
 	gapCount gapRule = "count"

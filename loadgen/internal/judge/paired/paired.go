@@ -59,7 +59,7 @@ func Check(p result.Plan) error {
 // share formats a fraction as a percentage, in the format of the flags.
 func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 6, 64) + "%" }
 
-// IsLook reports whether the plan has a look after this number of pairs.
+// IsLook reports whether the plan has a look (an interim test) after this number of pairs.
 func IsLook(p result.Plan, pairs int) bool {
 	return slices.ContainsFunc(p.Looks, func(l result.Look) bool { return l.Pairs == pairs })
 }
@@ -67,7 +67,7 @@ func IsLook(p result.Plan, pairs int) bool {
 // Judged is the result for one figure (a compared metric). Changes are fractions: 0.05 is 5% worse.
 type Judged struct {
 	Answer result.Answer
-	Pairs  int // number of pairs that were used, up to the last look
+	Pairs  int // number of pairs that were used, up to the last look (interim test)
 	// Change is the geometric mean of B/A, minus 1. Low and High are one-sided bounds of the change, each at the
 	// confidence of the plan.
 	Change, Low, High float64
@@ -94,7 +94,8 @@ type Figure struct {
 	Gone float64
 }
 
-// Judge tests each figure at the last look for which it has enough pairs. It ignores later pairs.
+// Judge tests each figure (compared metric) at the last look (interim test) for which it has enough pairs. It ignores
+// later pairs.
 func Judge(p result.Plan, figures []Figure) []Judged {
 	tests := make([]test, len(figures))
 	for i, f := range figures {
@@ -112,8 +113,8 @@ type Sets struct {
 	Level, Gone float64
 }
 
-// JudgeSets tests figures of runs that are not paired. If the machine changed between the two sets of runs, it mistakes
-// this for a change of B.
+// JudgeSets tests figures (compared metrics) of runs that are not paired. If the machine changed between the two sets
+// of runs, the test takes this for a change of B.
 func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	tests := make([]test, len(figures))
 	for i, s := range figures {

@@ -53,17 +53,17 @@ type watch struct {
 	fault span
 	r     result.LoadRecovery
 
-	ran         bool // whether the load has a slot that belongs to the fault
+	ran         bool // whether the load has a time slot that belongs to the fault
 	from, until time.Time
-	failedBy    time.Time // end of the first slot with a failure
-	succeeded   time.Time // end of the first slot with a success after failedBy
-	good        time.Time // start of the current period without bad slots; zero after a bad slot
+	failedBy    time.Time // end of the first time slot with a failure
+	succeeded   time.Time // end of the first time slot with a success after failedBy
+	good        time.Time // start of the current period without bad time slots; zero after a bad one
 	back        time.Time // time of the recovery, after which no slot was bad for `stretch`; zero if unknown
-	last        time.Time // end of the latest slot that was taken
-	pending     tally     // counts of the slots since the last bad slot
+	last        time.Time // end of the latest time slot
+	pending     tally     // counts of the time slots since the last bad one
 }
 
-// tally holds the counts of slots that are not bad. They become part of the error window if a bad slot follows.
+// tally holds the counts of time slots that are not bad. They become part of the error window if a bad slot follows.
 type tally struct {
 	succeeded int64
 	slowest   float64

@@ -180,8 +180,8 @@ func (in run) lastEnd() time.Time {
 }
 
 // hit returns the last time before `until` at which the process of a leader exited, or a fault on that process began.
-// It ignores faults that ended more than settling before `until`. cause is the fault, or nil if the process exited
-// without one. `lost` is zero if there was neither a fault nor an exit.
+// It ignores faults that ended more than the time `settling` before `until`. cause is the fault, or nil if the process
+// exited without one. `lost` is zero if there was neither a fault nor an exit.
 func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, cause *timeline.Fault) {
 	for i, f := range in.line.Faults {
 		if f.Hits(leader.Name) && !f.Begin.Before(leader.Since) && f.Begin.Before(until) && (f.End == nil || !f.End.Add(settling).Before(until)) {
