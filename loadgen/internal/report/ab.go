@@ -154,8 +154,8 @@ func abNote(c result.AB) string {
 // olderStatistic describes how A, B and the change were computed in files that older versions wrote.
 const olderStatistic = "A and B are medians, and the change is the geometric mean of B/A"
 
-// abStatistics describes how A, B and their changes are computed. It names the figures that are not computed as
-// geometric means.
+// abStatistics describes how A, B and their changes are computed. It names the figures (compared metrics) that are not
+// computed as geometric means.
 func abStatistics(c result.AB) string {
 	of, others := "pairs", map[result.Statistic][]string{}
 	if c.Sets != nil {
@@ -177,7 +177,8 @@ func abStatistics(c result.AB) string {
 	return text
 }
 
-// abValues returns the values of a figure in A and in B, its change, the bounds of the change, and the spread.
+// abValues returns the values of a figure (compared metric) in A and in B, its change, the bounds of the change, and
+// the spread.
 func abValues(f result.ABFigure) []string {
 	bounds, spread := chart.None, chart.None
 	if f.Low != nil && f.High != nil {
@@ -228,8 +229,8 @@ func ABSummary(w io.Writer, c result.AB) error {
 	return err
 }
 
-// ABJUnit writes junit.xml with a test case for each gated figure. If the comparison does not pass although all gated
-// figures do, it adds a test case with the overall answer.
+// ABJUnit writes junit.xml with a test case for each figure (compared metric) that decides the answer. If the
+// comparison does not pass although all these figures do, it adds a test case with the overall answer.
 func ABJUnit(w io.Writer, c result.AB) error {
 	s := junitSuite{Name: terminal.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
 	s.Properties = []junitProperty{{"a", terminal.Clean(sideText(c.A))}, {"b", terminal.Clean(sideText(c.B))}, {"pairs", abTally(c)}}
@@ -286,7 +287,7 @@ func ABHTML(w io.Writer, c result.AB) error {
 	return document.Write(w, d)
 }
 
-// abSection returns the table of the figures, with a drawing of the changes of all pairs.
+// abSection returns the table of the figures (compared metrics), with a drawing of the changes of all pairs.
 func abSection(c result.AB, figures []result.ABFigure) document.Section {
 	t := newTable("Metric", "Answer", ">A", ">B", ">Change", ">Bounds", ">Spread", "Change of each pair")
 	t.Caption = "Compared metrics"

@@ -138,8 +138,8 @@ func (t *terminalWriter) compared(c result.Comparison) {
 	}
 }
 
-// byFigure returns a table for few variants, with a row per figure. Each variant has two columns: the value and its
-// ratio.
+// byFigure returns a table for few variants, with a row per figure (compared metric). Each variant has two columns: the
+// value and its ratio.
 func byFigure(c result.Comparison) *table {
 	tab := newTable("~METRIC")
 	for _, v := range c.Variants {
@@ -155,8 +155,8 @@ func byFigure(c result.Comparison) *table {
 	return tab
 }
 
-// byVariant returns a table for many variants, with a row per variant and a column per figure. It breaks the names of
-// the figures into several lines.
+// byVariant returns a table for many variants, with a row per variant and a column per figure (compared metric). It
+// breaks the names of the figures into several lines.
 func byVariant(c result.Comparison) *table {
 	tab := newTable("")
 	names := make([][]string, len(c.Rows))
@@ -237,7 +237,7 @@ func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	return document.Write(w, d)
 }
 
-// comparedSection returns the table of the figures, with a column for each variant.
+// comparedSection returns the table of the figures (compared metrics), with a column for each variant.
 func comparedSection(c result.Comparison) document.Section {
 	t := newTable("Metric")
 	t.Caption, t.Empty = "Compared metrics", "No metric is compared (list metrics under compare: in the scenario)."

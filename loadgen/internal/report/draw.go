@@ -140,8 +140,8 @@ func windows(g chart.Grid) *strings.Replacer {
 // rateSteps is the length of $rate, the range of rates, in steps of the grid.
 const rateSteps = 2.5
 
-// perPhase returns a line with a measurement of each phase as a constant. A point between two phases gets the value of
-// the earlier one.
+// perPhase returns a line that is constant in each phase: a measurement of the phase. A point between two phases gets
+// the value of the earlier one.
 func (p *page) perPhase(q query, g chart.Grid) chart.Line {
 	values := make([]float64, g.N)
 	for i := range values {

@@ -182,7 +182,7 @@ func (t *table) markdown(b *strings.Builder) {
 	}
 }
 
-// document returns the table for an HTML page. All texts must be clean.
+// document returns the table for an HTML page. The texts must contain no control characters.
 func (t *table) document() *document.Table {
 	d := &document.Table{Label: t.Caption, Empty: t.Empty}
 	for _, h := range t.Head {

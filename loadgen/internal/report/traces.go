@@ -168,8 +168,8 @@ func (f *fall) add(row fallRow) {
 	f.Legend = append(f.Legend, row.actor)
 }
 
-// newBar returns the bar of a time in a waterfall. from is its start, took its length and whole the length of the waterfall,
-// all in seconds. The bar is wide enough to be visible.
+// newBar returns the bar in a waterfall for the time that begins at from and lasts for took. whole is the length of the
+// waterfall. All are in seconds. The bar is wide enough to be visible.
 func newBar(from, took, whole float64) bar {
 	whole = max(whole, 1e-9)
 	left := min(max(from/whole, 0), 1-minShare)
