@@ -188,7 +188,7 @@ type cleaner struct {
 	log         func(string) // called with a line of text at each step; may be nil
 	notice      func(string) // called with the reason for a wait; may be nil
 	removed     Removed
-	unseen      []string        // kinds that any attempt reported as not listable
+	unseen      []string        // kinds that the user may not list, from all attempts
 	deleted     map[string]bool // objects already counted in removed, by kind and UID (in a dry run by UID)
 	nodesSeen   []item          // nodes that any attempt found; their names lead to their Leases and other objects
 }

@@ -213,8 +213,8 @@ func pending(h alerting.History, name string) string {
 
 func span(d time.Duration) string { return show("seconds", d.Seconds()) }
 
-// silenceDoubts returns the reasons why an alert that did not fire might have fired with complete data, such as lost
-// scrapes. It also returns notes on the data.
+// silenceDoubts returns the reasons, such as lost scrapes, why an alert that did not fire might have fired with
+// complete data. It also returns notes on the data.
 func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why []reading, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {

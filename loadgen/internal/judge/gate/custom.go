@@ -40,8 +40,8 @@ func customFigure(e evidence) finding {
 	return f
 }
 
-// customReading returns a reading with the value of a figure. If the figure and the bound have different units, the
-// reading has a reason instead of a value. A bound without a unit fits any figure.
+// customReading returns a reading with the value of a figure of a custom measurement. If the figure and the gate's
+// bound have different units, the reading has a reason instead of a value. A bound without a unit fits any figure.
 func (e evidence) customReading(f result.CustomFigure) reading {
 	if u := e.objective.Unit; u != scenario.Number && string(u) != f.Unit {
 		return reading{missing: fmt.Sprintf("figure %s is in %s, but its bound is in %s", e.Figure, nameUnit(scenario.Unit(f.Unit)), u)}

@@ -204,7 +204,7 @@ func relists(slots []samples.Slot, f span) result.RelistStorm {
 		from time.Time
 		n    int64
 	}
-	var lately []count // the counts of the last second
+	var lately []count // counts of relists in the last second
 	var inSecond int64
 	for _, slot := range slots {
 		if !f.has(slot.Until()) || f.End != nil && slot.From().After(f.End.Add(stormWithin)) {
