@@ -20,10 +20,10 @@ import (
 type symbol struct {
 	expr  string
 	value any
-	drawn bool // the load draws the value at random, so value is not set
+	drawn bool // whether the load draws the value at random; value is then not set
 }
 
-// Format writes the symbol's template expression, for any formatting verb.
+// Format writes the symbol's template expression. The formatting verb has no effect.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
 
 // concrete returns v for use in a condition. If v is a symbol, it returns the symbol's value. It fails for a symbol
@@ -190,8 +190,8 @@ func cl2Functions(files fs.FS) template.FuncMap {
 	return all
 }
 
-// random adds template functions that return random values. They return symbols, because the load draws the values when
-// it creates an object.
+// random adds ClusterLoader2's functions for random values to the map `all`. They return symbols instead of values,
+// because the load draws a value for each object.
 func random(all template.FuncMap) {
 	between := func(from, to any) (any, error) {
 		a, err := toFloat(from)

@@ -23,7 +23,7 @@ type cl2Measurement struct {
 // call is one use of a measurement in a step. ClusterLoader2 usually starts a measurement in one step and gathers its
 // results in a later one. The parameters of the later use override those given at the start.
 type call struct {
-	*fields // parameters, by precedence: of an entry in instances, of the step, of the call that started the measurement
+	*fields // the parameters; an instance overrides the step, which overrides the call that started the measurement
 	*cl2Measurement
 	id string
 }
@@ -99,14 +99,15 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 
 // cl2Method describes how to convert the measurements with one method.
 type cl2Method struct {
-	convert func(*cl2, call)          // nil: nothing to convert
-	wait    func(*cl2, call) []string // returns the conditions that a call waits for; nil: it does not wait
-	timeout string                    // the parameter with the time limit of the wait
-	limit   time.Duration             // the default of this parameter
-	always  bool                      // calls with the action `start` also wait
+	convert func(*cl2, call)          // converts a call; nil: there is nothing to convert
+	wait    func(*cl2, call) []string // returns the conditions that a call waits for; nil: calls do not wait
+	timeout string                    // name of the parameter with the time limit of the wait
+	limit   time.Duration             // default time limit of the wait
+	always  bool                      // whether calls with the action `start` also wait
 }
 
-// figureOf returns a function that converts a measurement to a row of the comparison table with this objective.
+// figureOf returns a function that converts a measurement: it adds a row with the given objective to the scenario's
+// comparison table.
 func figureOf(objective string) func(*cl2, call) {
 	return func(c *cl2, m call) { c.figure(m, objective) }
 }
@@ -154,8 +155,8 @@ func (c *cl2) selectorOf(m call) map[string]string {
 	return all
 }
 
-// notAwaited records that the run does not wait for the objects of a measurement. what names these objects, and the
-// reason. key is the parameter that causes this.
+// notAwaited records that the run does not wait for the objects of a measurement, because of the parameter `key`.
+// `what` is a format that names the objects and the reason.
 func (c *cl2) notAwaited(m call, key, what string, args ...any) {
 	c.lose("measurement", m.id)
 	m.item.remark(c.lastPhase(), m.at(key), "the run does not wait for %s", fmt.Sprintf(what, args...))
@@ -206,8 +207,8 @@ func (c *cl2) controlled(m call) []string {
 	return gone
 }
 
-// counted returns a function for the field `wait`: the call waits until at least n objects pass a test. n is the value
-// of the parameter key. If n is 0, the call waits until no object exists.
+// counted returns a function for cl2Method.wait. Its condition is that at least n objects of a resource pass the CEL
+// test. n is the value of the parameter `key`. If n is 0, the condition is that no object exists.
 func counted(resource, test, key string) func(*cl2, call) []string {
 	return func(c *cl2, m call) []string {
 		want, of := int(m.number(key, 0)), c.selectorOf(m)
@@ -234,8 +235,8 @@ func (c *cl2) nodeCount(m call) []string {
 	return all
 }
 
-// generic returns the conditions for WaitForGenericK8sObjects: a minimum number of objects with any of the successful
-// or failed conditions, and a maximum number with a failed condition. Without such conditions, all objects count.
+// generic returns the conditions for WaitForGenericK8sObjects. A minimum number of objects must have a successful or
+// failed condition, and at most a maximum number a failed one. Without such conditions, all objects count.
 func (c *cl2) generic(m call) []string {
 	m.ignore("objectGroup", "objectVersion", "objectResource", "successfulConditions", "failedConditions", "minDesiredObjectCount", "maxFailedObjectCount")
 	r := m.sub("namespaceRange")
@@ -274,8 +275,8 @@ func (c *cl2) generic(m call) []string {
 	return waits
 }
 
-// podStartup adds a transition from a pod's first observation to its Running phase, and a gate for each threshold of
-// its duration.
+// podStartup adds a transition (a measured duration) from a pod's first observation to its Running phase, and a gate
+// for each threshold of this duration.
 func (c *cl2) podStartup(m call) {
 	name := nameOf(m.id)
 	c.transition(block("name", name, "resource", "pods", "selector", selector(c.selectorOf(m)), "to", "jsonpath={.status.phase}=Running"))
@@ -290,7 +291,7 @@ func (c *cl2) podStartup(m call) {
 	}
 }
 
-// jobLatency adds a transition from the creation of a Job to its completion.
+// jobLatency adds a transition (a measured duration) from the creation of a Job to its completion.
 func (c *cl2) jobLatency(m call) {
 	t := flow("name", "job-complete")
 	if of := c.selectorOf(m); len(of) > 0 {
@@ -325,12 +326,12 @@ func (c *cl2) responsiveness(m call) {
 	}
 }
 
-// row returns a gate or a row of the comparison table. fields are alternating names and values.
+// row returns a gate or a row of the comparison table, with the given name. fields are alternating names and values.
 func (c *cl2) row(name string, fields ...any) *mapping {
 	return flow(append([]any{"name", unique(name, c.gateSet)}, fields...)...)
 }
 
-// figure adds a row with an objective to the comparison table.
+// figure adds a row with an objective to the scenario's comparison table.
 func (c *cl2) figure(m call, objective string) {
 	c.judge(m, false, c.row(objective, "objective", objective), true)
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Phase is a phase of a ClusterLoader2 step. It creates or deletes object bundles until each namespace has `want`
-// replicas of the bundle. If each namespace has them already, it updates them. `have` is the number of replicas before
-// the phase.
+// cl2Phase is a phase of a ClusterLoader2 step. It creates or deletes object bundles until each namespace has `want` of
+// them. `have` is their number per namespace before the phase. If both numbers are equal, the phase updates the
+// bundles.
 type cl2Phase struct {
 	*fields
 	item       *item
 	objects    []*fields
 	want, have int
-	spread     int    // number of namespaces; 0 if the objects have no namespace
-	asked      int    // number of namespaces in the test, which may be greater than spread
+	spread     int    // number of namespaces in the scenario; 0 if the objects have no namespace
+	asked      int    // number of namespaces in the test, which may exceed the limit of a load
 	where      string // identifies the namespaces of the phase, such as "1-10test"
 	keys       []cl2Objects
 }
@@ -37,8 +37,8 @@ func (p *cl2Phase) change() int {
 	return max(change, -change) * max(1, p.spread)
 }
 
-// phasesOf merges the phases of a step, which run in parallel, into one phase of the scenario. Creations with a rate
-// become loads. Other creations, updates and deletions become actions.
+// phasesOf merges the phases of a step, which run in parallel, into one phase of the scenario. A creation with a rate
+// becomes a load. Other creations, updates and deletions become actions.
 func (c *cl2) phasesOf(name string, all []*fields) {
 	var phases []*cl2Phase
 	together := map[string]int{}
@@ -117,7 +117,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	phase.add("load", loads, "until", "objectsMade", "within", length(2*takes+10*time.Minute))
 }
 
-// readPhase reads a phase. The number of replicas before the phase comes from the phases that were converted so far.
+// readPhase reads a phase. It takes the number of replicas before the phase from the phases that were converted so far.
 func (c *cl2) readPhase(f *fields) *cl2Phase {
 	p := &cl2Phase{fields: f, item: c.item(), objects: f.list("objectBundle"), want: f.integer("replicasPerNamespace", 0)}
 	r := f.sub("namespaceRange")
@@ -226,8 +226,8 @@ const noValue = "<no value>"
 
 var lineWithoutValue = regexp.MustCompile("[^\n]*" + noValue + "[^\n]*")
 
-// note records the kind and the labels of an object of a phase. It adds remarks if a control plane started by loadgen
-// does not support the object.
+// note records the kind and the labels of an object of a phase. It adds remarks about anything in the object that the
+// run or a bundled control plane does not support.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	made := madeObjects{manifest: m, labels: m.labels(), phase: -1}
 	if p.want > p.have {
@@ -264,12 +264,13 @@ func (c *cl2) fill(m *mapping, p *cl2Phase, templates []*mapping) *mapping {
 // start at `first`.
 type cl2Bundle struct {
 	text            *templateText
-	documents       []string // by YAML document of text: the basename of its object in the objectBundle
+	documents       []string // for each YAML document in text, the basename of the object in the objectBundle
 	first, replicas int
 	labelled        bool
 }
 
-// The method labelled adds these labels to the objects of a bundle, so that a later deletion can select the objects.
+// These are labels that the method cl2.labelled adds to the objects of a bundle, so that a later deletion can select
+// them.
 const (
 	bundleLabel      = "imported.bundle"
 	bundleIndexLabel = "imported.index"
@@ -281,14 +282,15 @@ func sampleValues(replica int) map[string]any {
 }
 
 // fewNames and maxNamed are limits for deletions by name. A deletion of up to fewNames objects lists their names. A
-// larger one selects by label. If the templates cannot get labels, it lists the first maxNamed names.
+// larger deletion selects its objects by label or, if the templates cannot get labels, lists the first maxNamed names.
 const (
 	fewNames = 10
 	maxNamed = 2000
 )
 
-// labelled adds labels to the templates of the objects that key identifies. It returns a label selector for the objects
-// whose index is at least `from`. ok is false if a template cannot get labels or no template creates these objects.
+// labelled adds labels to the templates of the objects that key identifies. It returns a label selector for those
+// objects whose index is at least `from`. ok is false if a template cannot get labels or no template creates these
+// objects.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
 		if b.labelled {

@@ -29,8 +29,8 @@ type cl2 struct {
 	madeBy       map[cl2Objects][]*cl2Bundle
 	updates      int
 	measurements map[string]*cl2Measurement
-	windows      []func() // functions that restrict gates and rows of the comparison table to phases
-	asked        *part    // the current step
+	windows      []func() // functions that restrict gates and comparison rows to a range of phases
+	asked        *part    // the step that is being converted
 	modules      int      // number of modules included so far
 	namespaces   int      // number of namespaces that the test creates
 	oneFamily    bool     // whether all namespace ranges have the same basename and the same first number
@@ -51,8 +51,8 @@ func (b below) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// place returns the text of err with the directory b before it, so that the file name with which the text begins
-// becomes a full path.
+// place returns the text of err, which begins with a file name, as a text that begins with the file's path: it puts the
+// directory b in front.
 func (b below) place(err error) string {
 	if b == "." {
 		return err.Error()
@@ -226,7 +226,8 @@ type cl2Pace struct {
 // actionsAtOnce is the maximum number of concurrent requests of an action in a scenario.
 const actionsAtOnce = 16
 
-// cl2Loads are the loads of tuning sets. rate is the field with the number of bundles per second, if there is one.
+// cl2Loads are the kinds of load that a ClusterLoader2 tuning set can define. rate is the field with the number of
+// bundles per second, or empty. arrival is the arrival process in the scenario.
 var cl2Loads = []struct{ name, rate, arrival string }{
 	{"qpsLoad", "qps", ""}, {"globalQPSLoad", "qps", ""},
 	{"poissonLoad", "expectedActionsPerSecond", "poisson"}, {"randomizedLoad", "averageQps", "poisson"},

@@ -82,8 +82,8 @@ func plain(line string) bool {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// find searches the block lines[from:end] for a key. parentIndent is the indentation of the block's parent key. at is
-// the index of the line with the key, or -1. childIndent is the indentation of the keys in the block, or -1 if the
+// find searches for a key in the block lines[from:end]. parentIndent is the indentation of the block's parent key. at
+// is the index of the line with the key, or -1. childIndent is the indentation of the keys in the block, or -1 if the
 // block is empty.
 func find(lines []string, from, end, parentIndent int, key string) (at, childIndent int) {
 	childIndent = -1
@@ -146,8 +146,8 @@ func blockEnd(lines []string, at int) int {
 	return end
 }
 
-// locate finds the keys of a path in a document. at has the line of each key, until one is missing. end is the end of
-// the block below the last key found, and child is the indentation of the keys in this block.
+// locate finds the keys of a path in a document. at holds the line index of each key, up to the first missing key. end
+// is the end of the block below the last key found, and child is the indentation of the keys in this block.
 func locate(lines, path []string) (at []int, end, child int) {
 	from, indent := 0, -1
 	for end = len(lines); ; end = blockEnd(lines, from-1) {

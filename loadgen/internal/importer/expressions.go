@@ -103,8 +103,8 @@ func allOf(resource string, labels map[string]string, test string, present ...st
 	return fmt.Sprintf("%s.all(o, %s)", resource, test)
 }
 
-// countOf returns the CEL expression for the number of objects of a resource that have the labels, and for which all tests are
-// true.
+// countOf returns the CEL expression for the number of objects of a resource that have the labels, and for which all
+// tests are true.
 func countOf(resource string, labels map[string]string, tests ...string) string {
 	if tests = append(tests, labelTests(labels)...); len(tests) > 0 {
 		resource += " where " + strings.Join(tests, " && ")
@@ -147,9 +147,9 @@ func groupOf(apiVersion string) string {
 // otherValue matches a template action that reads a value, such as {{.name}}.
 var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 
-// promQL converts an expression of a profile: it inserts values, replaces the elapsed time of a job by $window (the
-// length of the measured phases), and adapts the selection of API servers to the metrics of a run. If the conversion is
-// impossible, why is the reason; otherwise it is empty.
+// promQL converts the text of a PromQL expression in a kube-burner profile. It inserts values, replaces the elapsed
+// time of a job by $window (the length of the measured phases), and adapts the selection of API servers to the metrics
+// of a run. If the conversion is impossible, why is the reason; otherwise it is empty.
 func (b *burner) promQL(text string) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
 		name := otherValue.FindStringSubmatch(action)[1]
@@ -199,7 +199,8 @@ func matchersOf(expr string) (all []*labels.Matcher) {
 	return all
 }
 
-// metricsOf returns a short name for expr: its first metric, without the suffix _bucket or _total, or else "expr".
+// metricsOf returns a short name for expr: its first metric, without the suffix _bucket or _total. If there is no
+// metric, it returns "expr".
 func metricsOf(expr string) string {
 	for _, m := range matchersOf(expr) {
 		if m.Name == model.MetricNameLabel {
@@ -219,8 +220,8 @@ var foreignLabels = []string{"pod", "node", "container", "endpoint", "apiserver"
 // components are the jobs whose metrics a run with a bundled control plane records.
 var components = []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "loadgen"}
 
-// foreign returns why an expression cannot be evaluated on the metrics of a run: it uses a metric or label that no
-// component of a bundled control plane has. It returns "" if the expression can be evaluated.
+// foreign returns the reason why an expression cannot be evaluated on the metrics of a run: it uses a metric or label
+// that no component of a bundled control plane has. It returns "" if the expression can be evaluated.
 func foreign(expr string) string {
 	for _, m := range matchersOf(expr) {
 		switch {
@@ -237,8 +238,8 @@ func foreign(expr string) string {
 	return ""
 }
 
-// refused returns why the expression of a gate or a comparison row is invalid or cannot be evaluated. It returns "" if
-// the expression can be used.
+// refused returns the reason why the expression of a gate or a comparison row is invalid or cannot be evaluated. It
+// returns "" if the expression can be used.
 func (d *draft) refused(m *mapping) string {
 	expr := m.value("expr").Value
 	if why := foreign(expr); why != "" && !d.options.OwnCluster {

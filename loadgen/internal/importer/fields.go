@@ -26,13 +26,13 @@ type use int
 
 const (
 	unused use = iota
-	named      // a remark or an error names it
-	opened     // its parts are used one by one
-	whole      // it is used, or left out, with all its parts
+	named      // a remark or an error names the node
+	opened     // the conversion reads the node's parts one by one
+	whole      // the node is used, or left out, with all its parts
 )
 
-// use records how a node was used. It does nothing if n is nil. If the node was used before, the larger value of use
-// stays.
+// use records how the conversion used a node. A node keeps the largest value of `how` that was recorded for it. use
+// does nothing if n is nil.
 func (d *draft) use(n *yaml.Node, how use) {
 	if n != nil {
 		d.uses[n] = max(d.uses[n], how)
@@ -127,8 +127,8 @@ func (f *fields) check(ok bool, key, format string, args ...any) {
 	}
 }
 
-// find returns the value of a key, or nil if the key is missing or null. of are the fields that have the key: f, or
-// fields that f overrides.
+// find returns the value of a key, or nil if the key is missing or null. `of` is the mapping that has the key: f, or
+// one of the mappings that f overrides.
 func (f *fields) find(key string) (value *yaml.Node, of *fields) {
 	for of := f; of != nil; of = of.base {
 		for name, value := range pairs(of.node) {
@@ -162,7 +162,8 @@ func (f *fields) get(key string) *yaml.Node {
 
 func (f *fields) has(key string) bool { return f.get(key) != nil }
 
-// ignore marks keys that need no conversion as used. left still reports unknown fields in values that were read.
+// ignore marks keys as used, because they need no conversion. If a value was also read as a mapping or list, the method
+// left still reports its unknown fields.
 func (f *fields) ignore(keys ...string) {
 	for ; f != nil; f = f.base {
 		for _, key := range keys {
@@ -171,7 +172,7 @@ func (f *fields) ignore(keys ...string) {
 	}
 }
 
-// leave marks the mapping with all its fields as used, because a remark says that it is left out.
+// leave marks the mapping with all its fields as used. Call it after a remark that the mapping is left out.
 func (f *fields) leave() {
 	for ; f != nil; f = f.base {
 		f.draft.use(f.node, whole)

@@ -33,12 +33,12 @@ type Options struct {
 	// Templates is the directory, relative to the scenario, of the template files (Result.Files). Empty means that the
 	// scenario contains the templates.
 	Templates string
-	// StubCRDs means that the scenario defines missing custom resources of a bundled control plane, without a schema.
+	// StubCRDs makes the scenario define the custom resources that a bundled control plane lacks, without a schema.
 	StubCRDs bool
 	// Alerts and Metrics are paths of additional kube-burner alert and metrics profiles.
 	Alerts, Metrics []string
 
-	limits *bounds.Bounds // nil means new limits
+	limits *bounds.Bounds // limits of the rendering of templates; nil means new ones
 }
 
 // Result holds the imported scenario, and remarks about the parts of the configuration that were changed or left out.
@@ -47,7 +47,7 @@ type Result struct {
 	Scenario []byte // YAML
 	Files    []File // templates that the scenario refers to
 	// Items is the number of parts of the configuration, such as jobs, objects and measurements. Whole is the number of
-	// these that were converted without a remark.
+	// parts that were converted without a remark.
 	Items, Whole int
 	Remarks      []Remark // in the order of conversion
 	// Lost names the jobs, phases, measurements and Stages that were left out as a whole, such as "job density".
@@ -86,21 +86,21 @@ func (r Remark) place() string {
 // draft is a scenario under construction.
 type draft struct {
 	options Options
-	limits  *bounds.Bounds // for the whole import
+	limits  *bounds.Bounds // limits of the rendering of templates, for the whole import
 	file    string         // path of the configuration
 
 	fold          bool // makes keys case-insensitive
-	bytes, values int  // total sizes of the documents parsed so far
+	bytes, values int  // total size and number of values of the documents parsed so far
 	roots         []*fields
 	uses          map[*yaml.Node]use // how the conversion has used keys, mappings and lists
-	errs          []error            // errors in values; after maxErrors errors, one that says so
+	errs          []error            // errors in values; if there are more than maxErrors, the last one says so
 
 	name, description string
 	origin            string   // what was imported, and by which command
-	differences       []string // what every import of the tool does differently
+	differences       []string // how every import from this tool differs from the tool itself
 	nodes, record     *mapping
-	namespaces        []*mapping      // groups of namespaces
-	namespaceLabels   map[string]bool // keys of the labels of these groups
+	namespaces        []*mapping      // the scenario's groups of namespaces
+	namespaceLabels   map[string]bool // keys of the labels of namespaces
 	pools             []*nodePool
 	schedulers        []string // names of schedulers that pods require, except the default one
 	transitions       []*mapping
@@ -108,8 +108,8 @@ type draft struct {
 	made              []madeObjects
 	phases, gates     []*mapping
 	compare           []*mapping
-	stubs             map[string]*stub // by resource
-	top               yaml.Node        // has the comments before the phases
+	stubs             map[string]*stub // stubs of custom resources, by resource name
+	top               yaml.Node        // node whose comments stand before the phases
 
 	names   map[string]bool // names of phases and loads
 	gateSet map[string]bool // names of gates, and of rows in the comparison table
@@ -119,9 +119,9 @@ type draft struct {
 	lost    []string
 	parts   []*part
 	all     *part        // measurements and gates of the whole configuration
-	perJob  bool         // whether an expression can become a gate or a figure for each job
+	perJob  bool         // whether an expression can become one gate or comparison row per job
 	quiet   bool         // suppresses remarks while a part is converted repeatedly
-	told    map[any]bool // the keys of earlier calls of first
+	told    map[any]bool // keys that were passed to the method first
 }
 
 func newDraft(o Options, file string) *draft {
@@ -170,7 +170,7 @@ func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	addComment(cmp.Or(node, &i.draft.top), "NOT CARRIED OVER: "+at.String())
 }
 
-// lose records that a job, phase, measurement or Stage was left out as a whole.
+// lose records that a job, phase, measurement or Stage is missing from the scenario as a whole.
 func (d *draft) lose(kind, name string) {
 	if what := kind + " " + name; !slices.Contains(d.lost, what) {
 		d.lost = append(d.lost, what)
@@ -249,7 +249,7 @@ func (d *draft) finish() (*Result, error) {
 }
 
 func (d *draft) write() ([]byte, error) {
-	var profiles []*mapping // one for each scheduler name of the pods
+	var profiles []*mapping // a scheduler profile for each scheduler name that the pods require
 	for _, name := range append([]string{corev1.DefaultSchedulerName}, d.schedulers...) {
 		profiles = append(profiles, flow("schedulerName", name))
 	}

@@ -21,14 +21,14 @@ type burner struct {
 	root *fields
 
 	functions string        // the contents of global.functionTemplates
-	wait      bool          // global.waitWhenFinished
-	timeout   time.Duration // global.timeout
+	wait      bool          // value of global.waitWhenFinished
+	timeout   time.Duration // value of global.timeout
 	jobs      []*burnJob
-	waits     []string // conditions of all jobs, if `wait` is set
+	waits     []string // conditions that the run waits for after all jobs, if `wait` is set
 	longest   time.Duration
 	groups    []*burnGroup
-	demand    need            // what all pods need from nodes
-	profiles  []*burnProfiles // profiles of all jobs
+	demand    need            // what the pods of all jobs need from nodes
+	profiles  []*burnProfiles // pprof measurements for all jobs
 	read      map[string]bool // the alert and metrics profiles that were converted, by file
 	custom    []string        // API groups of custom resources that jobs create
 	elapsed   bool            // whether an expression uses the elapsed time of a job
@@ -37,8 +37,8 @@ type burner struct {
 // madeObjects describes the objects that a job creates from one entry in its objects field. For ClusterLoader2, it
 // describes the objects that a cl2Objects identifies.
 type madeObjects struct {
-	manifest                   // the first of these objects
-	labels   map[string]string // the current labels
+	manifest                   // the first of the objects
+	labels   map[string]string // current labels of the objects
 	count    int
 	job      *burnJob
 	object   *burnObject

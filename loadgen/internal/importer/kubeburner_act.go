@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deletion returns an action that deletes the objects that match a label selector. If foreground is set, an object stays until its
-// dependents are gone. more are additional fields of the action's target.
+// deletion returns an action that deletes the objects that match a label selector. If foreground is set, an object
+// stays until its dependents are gone. more are additional fields of the action's target.
 func deletion(resource, labelSelector string, foreground bool, rate float64, more ...any) *mapping {
 	target := flow("resource", resource, "labelSelector", labelSelector).add(more...)
 	return block("kind", "delete", "target", target, "propagation", when(foreground, "Foreground"), "rate", perSecond(rate))

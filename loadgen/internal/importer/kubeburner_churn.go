@@ -14,7 +14,7 @@ type burnChurn struct {
 	*fields
 	cycles, percent              int
 	duration, delay, deleteDelay time.Duration
-	objects                      bool // mode "objects"; otherwise mode "namespaces"
+	objects                      bool // whether the churn mode is "objects"; otherwise it is "namespaces"
 }
 
 // maxCycles is the maximum number of churn cycles that become separate phases.
@@ -233,7 +233,7 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	j.churned = len(b.phases) - 1
 }
 
-// labelRange selects the objects that have the given labels and are in a range of iterations and of replicas.
+// labelRange selects the objects that have the given labels and belong to a range of iterations and replicas.
 type labelRange struct {
 	labels   map[string]string
 	from, to int // first and last iteration
@@ -241,7 +241,7 @@ type labelRange struct {
 	low, high int
 }
 
-// rangesOf returns the ranges that select n objects of a template, starting with object number from. Objects are
+// rangesOf returns the ranges that select n objects of a template, starting with object number `from`. Objects are
 // numbered in the order of their creation: iteration by iteration, with the given number of replicas in each. step is
 // the difference between consecutive iteration labels.
 func rangesOf(from, n, replicas, step int) (all []labelRange) {
@@ -297,7 +297,8 @@ func (r labelRange) test() string {
 	return strings.Join(parts, " && ")
 }
 
-// bounds calls the function `use` for each label that has a range. least is the smallest value of the label.
+// bounds calls the function `use` for each label whose values the range limits. least is the smallest value that the
+// label can have.
 func (r labelRange) bounds(use func(label string, low, high, least int)) {
 	use(iterationLabel, r.from, r.to, 0)
 	if r.low > 0 {

@@ -11,14 +11,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
-// burnBatch is a set of objects that a job creates together: those with the same group id. The default group id is 0.
+// burnBatch is a set of objects that a job creates together: the objects with the same group id in the configuration.
+// The default group id is 0.
 type burnBatch struct {
 	name              string
 	group             int
 	objects           []*burnObject
 	templates         []*burnTemplate
 	iterations, total int  // total: number of objects
-	spread            bool // some objects name no namespace, and are spread over the job's namespaces
+	spread            bool // whether some objects name no namespace, so that they are spread over the job's namespaces
 }
 
 // batches returns the batches of a job in the order in which kube-burner creates them.
@@ -45,8 +46,8 @@ func (j *burnJob) grouped() bool {
 	return slices.ContainsFunc(j.objects, func(o *burnObject) bool { return o.group > 0 })
 }
 
-// every returns n if every nth iteration, beginning with the first, creates the object. iterations is the number of
-// iterations of the job.
+// every returns n if the job creates the object in every nth iteration, beginning with the first. iterations is the
+// number of iterations of the job.
 func (o *burnObject) every(iterations int) int {
 	if o.runOnce {
 		return iterations
@@ -54,7 +55,8 @@ func (o *burnObject) every(iterations int) int {
 	return min(o.repeat, iterations)
 }
 
-// times returns in how many iterations the job creates the object. iterations is the number of iterations of the job.
+// times returns the number of iterations in which the job creates the object. iterations is the number of all
+// iterations of the job.
 func (o *burnObject) times(iterations int) int {
 	every := o.every(iterations)
 	return (iterations + every - 1) / every
@@ -125,7 +127,8 @@ func (b *burner) createObjects(j *burnJob) {
 	}
 }
 
-// convertTemplates converts the templates of a batch. It leaves out objects that the run must create before the first phase.
+// convertTemplates converts the templates of a batch. It leaves out objects that the run must create before the first
+// phase.
 func (b *burner) convertTemplates(j *burnJob, batch *burnBatch) {
 	for _, o := range batch.objects {
 		if t := b.objectTemplate(j, o); t != nil && !b.definition(j, t) {
@@ -358,7 +361,7 @@ func (b *burner) steps(j *burnJob, f *fields) {
 	j.iterations = whole
 }
 
-// stepEnds returns the number of iterations of each step.
+// stepEnds returns the number of iterations of each step of an incremental load.
 func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	start, total := f.integer("startIterations", 0), f.integer("totalIterations", 0)
 	if start <= 0 {
@@ -381,7 +384,8 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	return endsOf(start, total, increase)
 }
 
-// endsOf returns the number of iterations of each step, from start to total. increase returns the growth before step n.
+// endsOf returns the number of iterations of each step of an incremental load, from start to total. increase returns
+// the growth before step n.
 func endsOf(start, total int, increase func(n int) int) []int {
 	ends := []int{start}
 	for n := 2; ends[len(ends)-1] < total && len(ends) <= maxSteps; n++ {
@@ -390,8 +394,8 @@ func endsOf(start, total int, increase func(n int) int) []int {
 	return ends
 }
 
-// linearIncrease returns a function of n: by how much the number of iterations grows before step n. This is always
-// `step`, or less if `step` gives fewer than `least` steps from start to total.
+// linearIncrease returns the function `increase` for endsOf. The number of iterations grows by `step` before each step,
+// or by less if `step` gives fewer than `least` steps from start to total.
 func linearIncrease(start, total, step, least int) func(n int) int {
 	step = max(1, step)
 	if steps := (total - start + step - 1) / step; least > 0 && steps < least {
@@ -400,9 +404,9 @@ func linearIncrease(start, total, step, least int) func(n int) int {
 	return func(int) int { return step }
 }
 
-// exponentialIncrease returns a function of n: by how much the number of iterations grows before step n. This is
-// `start` in the warm-up steps, and later `start` times a rising power of base. If `most` is positive, it limits the
-// later steps.
+// exponentialIncrease returns the function `increase` for endsOf. The number of iterations grows by `start` before the
+// warm-up steps, and before later steps by `start` times a rising power of base. If `most` is positive, it limits the
+// growth before these later steps.
 func exponentialIncrease(start, total int, base float64, most, warmup int) func(n int) int {
 	if base <= 0 {
 		base = 2

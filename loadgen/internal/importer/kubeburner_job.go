@@ -17,20 +17,20 @@ type burnJob struct {
 	*fields
 	name, kind, namespace    string
 	group                    *burnGroup // the namespaces of the job; nil: the run's namespaces
-	noGroup                  string     // if the job has a namespace but no group: the reason
+	noGroup                  string     // the reason why a job with a namespace has no group; may be empty
 	iterations, perNamespace int
-	inNamespaces             bool // namespacedIterations
+	inNamespaces             bool // value of the job's field namespacedIterations
 	qps                      float64
 	burst                    int
 	wait, podWait, churn     bool
 	waitForDeletion          bool
-	defines                  bool // whether the method definition has moved a template of this job
+	defines                  bool // whether a template of this job moved to the objects created before the first phase
 	within, delay, pause     time.Duration
 	objects                  []*burnObject
 	item                     *item
 
 	made  []burnBatch   // the created objects, for churn
-	waits []string      // conditions to wait for its objects
+	waits []string      // conditions that the run waits for after the job has created its objects
 	takes time.Duration // estimated duration of the longest creation
 	each  []int         // index of the phase of each iteration, if each has its own phase; otherwise of the first phase
 	// last is the index of the last phase before churn. churned is the index of the last churn phase. -1 means that there
@@ -42,7 +42,7 @@ type burnJob struct {
 type burnObject struct {
 	*fields
 	template, kind, apiVersion     string
-	labels                         map[string]string // labelSelector
+	labels                         map[string]string // value of the field labelSelector
 	vars                           map[string]any
 	wait, runOnce                  bool
 	replicas, repeat, group, index int
@@ -166,8 +166,8 @@ func (b *burner) job(j *burnJob) {
 // maxObjects is the maximum number of objects of a load.
 const maxObjects = 1_000_000
 
-// topOf returns the YAML node before which comments about a phase stand. first is the index of the phase. It returns
-// nil if there is no such phase.
+// topOf returns the YAML node before which comments about a phase stand, or nil if there is no such phase. first is the
+// index of the phase.
 func (d *draft) topOf(first int) (node *yaml.Node) {
 	if first >= 0 && first < len(d.phases) {
 		return d.phases[first].Node
@@ -184,7 +184,7 @@ func (b *burner) values(j *burnJob, o *burnObject, iteration, replica int) map[s
 	return values
 }
 
-// asks adds the objects, actions, waits and rates that the configuration specifies for a job to p.
+// asks adds to p what the configuration specifies for a job: objects, actions, waits and rates.
 func (b *burner) asks(j *burnJob, p *part) {
 	verb := map[string]string{"delete": "delete ", "patch": "patch ", "read": "get "}[j.kind]
 	for _, o := range j.objects {
@@ -214,7 +214,7 @@ func (b *burner) asks(j *burnJob, p *part) {
 	}
 }
 
-// addCreated does the same as asks, for one entry in the objects of a create job.
+// addCreated adds to p what the configuration specifies for the entry o in the objects of a create job.
 func (b *burner) addCreated(j *burnJob, o *burnObject, p *part) {
 	found := false
 	removes := j.flag("gc", false) || j.has("incrementalLoad") || o.sub("group").flag("gc", false)

@@ -139,7 +139,8 @@ func (b *burner) endpoints() {
 	}
 }
 
-// profile converts the entries of a profile of alerts or metrics, unless an earlier call did so. at is the place that names the file.
+// profile converts the entries of a profile of alerts or metrics, unless an earlier call did so. `at` is the place in
+// the configuration that names the file.
 func (b *burner) profile(kind string, at Remark, file string) {
 	if b.read[file] {
 		return
@@ -171,8 +172,8 @@ func (b *burner) profile(kind string, at Remark, file string) {
 	}
 }
 
-// alert adds a gate for an alert that makes kube-burner fail, and a comparison row for any other alert. In kube-burner, an alert
-// fires if its expression returns a series at any time during a job (pkg/alerting/alert_manager.go).
+// alert adds a gate for an alert that makes kube-burner fail, and a comparison row for any other alert. In kube-burner,
+// an alert fires if its expression returns a series at any time during a job (pkg/alerting/alert_manager.go).
 func (b *burner) alert(f *fields, item *item) {
 	text := f.text("expr", "")
 	expr, why := b.promQL(text)
@@ -196,9 +197,10 @@ func (b *burner) alert(f *fields, item *item) {
 	}
 }
 
-// forJobs calls add with new gates or comparison rows that have the expression value. If `expr`, the profile's
-// expression, uses the elapsed time of a job, each job with phases gets a row, evaluated over its phases. Otherwise one
-// row is evaluated over all phases. If `why` is set or b.refused refuses a row, forJobs stops and returns this reason.
+// forJobs calls add with new gates or comparison rows. Their expression is `value`, which contains `expr`, the
+// expression of the profile. If `expr` uses the elapsed time of a job, each job with phases gets a row, evaluated over
+// its phases. Otherwise one row is evaluated over all phases. If `why` is set or b.refused refuses a row, forJobs stops
+// and returns the reason.
 func (b *burner) forJobs(name, expr, value, why string, add func(*mapping)) string {
 	spans := []*part{{}}
 	if strings.Contains(expr, "$window") {

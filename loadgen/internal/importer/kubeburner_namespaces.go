@@ -66,8 +66,8 @@ func (b *burner) readGroups() {
 	}
 }
 
-// labelGroup adds the labels and annotations of a job to its namespaces. kube-burner does not change the labels of existing
-// namespaces. labelGroup also adds remarks about the namespaces.
+// labelGroup adds the labels and annotations of a job to its namespaces. kube-burner does not change the labels of
+// existing namespaces. labelGroup also adds remarks about the namespaces.
 func (b *burner) labelGroup(j *burnJob, node *yaml.Node) {
 	labels, annotations := j.strings("namespaceLabels"), j.strings("namespaceAnnotations")
 	if !slices.ContainsFunc(j.made, func(m burnBatch) bool { return m.spread }) {

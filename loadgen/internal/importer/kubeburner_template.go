@@ -80,7 +80,7 @@ type burnTemplate struct {
 	at      *mapping
 	text    *templateText
 	objects []manifest // objects of the first iteration and replica
-	count   int        // how often all iterations and replicas create these objects
+	count   int        // number of times that all iterations and replicas together create these objects
 	placed  bool       // whether a load or an action contains the node `at`
 }
 
@@ -131,7 +131,8 @@ func (b *burner) templateFailed(o *burnObject, err error) {
 	o.item.remark(nil, at, "the object is left out: %s", msg)
 }
 
-// fit removes unknown fields from a template and adds kube-burner's labels. It verifies the changes with values.
+// fit removes unknown fields from a template and adds kube-burner's labels. It renders the template with each of
+// `values` to verify the changes.
 func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
 	text, unknown, dropped := dropUnknown(b.limits, text, values, objects)
 	switch {

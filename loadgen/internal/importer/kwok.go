@@ -102,7 +102,7 @@ func Kwok(paths []string, o Options) (*Result, error) {
 	return r, err
 }
 
-// table compares each Stage with the part of the scenario that has its delay.
+// table returns the rows that compare each Stage with the part of the scenario that contains its delay.
 func (k *stages) table() (rows []Row) {
 	for _, s := range k.all {
 		row := Row{"Stage " + s.name, strings.ToLower(s.kind) + "s", "after " + s.delay.spread(), "none"}

@@ -26,14 +26,14 @@ type stage struct {
 	deletes    bool
 	template   string // template of the status that the stage writes
 	templateAt Remark
-	own        map[string]map[string]string // required values of metadata: by "labels" and "annotations", and by key
+	own        map[string]map[string]string // required labels and annotations, by "labels" or "annotations" and by key
 	owner      string                       // required kind of the pods' owner; empty for any
 	deleting   bool                         // whether the stage selects pods that are being deleted
 	unselected []Remark                     // parts of the selector that scenarios do not support
-	role       string                       // role passed to newLife
+	role       string                       // part of the pod's lifecycle: "end", "stop" or "init" (see newLife)
 	untilGrace bool                         // whether the delay can last until the grace period of a pod ends
-	lost       []Remark                     // parts of its effects that simulated nodes do not have
-	into       func() string                // describes the part of the scenario that has the delay; may be nil
+	lost       []Remark                     // effects of the stage that simulated nodes do not have
+	into       func() string                // returns the scenario field that contains the delay, as text; may be nil
 }
 
 func newStage(f *fields, item *item) *stage {
@@ -110,7 +110,7 @@ func (s *stage) event(f *fields) {
 	}
 }
 
-// These are jq expressions in the selectors of Stages.
+// These are the jq expressions that the selectors of Stages may contain.
 var (
 	jqOwn   = regexp.MustCompile(`^\.metadata\.(labels|annotations)\["([^"]+)"\]$`)
 	jqOwner = regexp.MustCompile(`^\.metadata\.ownerReferences\.?\[\]\.kind$`)
@@ -151,8 +151,8 @@ func (s *stage) selector() {
 	}
 }
 
-// These are CEL expressions in the selectors of Stages. Tests of the status are accepted but not converted, because the
-// simulated kubelet decides the order of a pod's states.
+// These are the CEL expressions that the selectors of Stages may contain. Tests of the status are accepted but not
+// converted, because the simulated kubelet decides the order of a pod's states.
 var (
 	celStatus = regexp.MustCompile(`^!?\(?(has\()?self\.status\.[^&|?]*$`)
 	celOwn    = regexp.MustCompile(`^self\.metadata\.(labels|annotations)\[['"]([^'"]+)['"]\] *== *['"]([^'"]*)['"]$`)

@@ -17,8 +17,9 @@ import (
 // manifest is a Kubernetes object that was rendered from a template.
 type manifest map[string]any
 
-// render returns the objects that a template renders to. It fails if Kubernetes lacks the kind of an object, or with a
-// *template.Error, for example if the time limit is over. Random functions return the same values in each call.
+// render returns the objects that a template renders to. It fails with a *template.Error if the template cannot be
+// rendered, for example within the time limit, and with another error if Kubernetes lacks the kind of an object. Random
+// functions return the same values in each call.
 func render(limits *template.Bounds, text string, values map[string]any) ([]manifest, error) {
 	if err := limits.Late(); err != nil {
 		return nil, err
@@ -98,7 +99,8 @@ func (m manifest) labels() map[string]string { return textsOf(m.at("metadata", "
 
 func (m manifest) resource() string { return builtin.ResourceOf(m.apiVersion(), m.kind()) }
 
-// spread reports whether an object goes into each of the namespaces of a job: it is namespaced, and names no namespace.
+// spread reports whether a job spreads an object over its namespaces, because the object is namespaced and names no
+// namespace.
 func (m manifest) spread() bool { return namespaced(m.kind()) && m.namespace() == "" }
 
 func textsOf(m manifest) map[string]string {
@@ -135,9 +137,9 @@ func (m manifest) podLabels() map[string]string {
 // need holds the capacity and the features that pods need from nodes and from the cluster. cpus is in cores and memory
 // in bytes.
 type need struct {
-	pods, onEach float64 // onEach: pods of DaemonSets on each node
+	pods, onEach float64 // onEach is the number of DaemonSet pods on each node
 	cpus, memory float64
-	claims       bool // uses PersistentVolumeClaims
+	claims       bool // whether the pods use PersistentVolumeClaims
 }
 
 func (n need) times(count float64) need {
@@ -217,11 +219,12 @@ func namespaced(kind string) bool {
 // stub is a custom resource that the scenario defines without a schema.
 type stub struct {
 	group, kind, scope string
-	versions           []string // the first one is stored
+	versions           []string // API versions; the API server stores objects in the first one
 }
 
-// unserved returns why a bundled control plane does not serve an object, or "" if it does. With Options.StubCRDs, it
-// adds a stub for a custom resource. cluster means that the resource has no namespaces.
+// unserved returns the reason why a bundled control plane does not serve an object, or "" if it does. With
+// Options.StubCRDs, it adds a stub for a custom resource and returns "". `cluster` means that the resource has no
+// namespaces.
 func (d *draft) unserved(m manifest, cluster bool) string {
 	apiVersion, kind := m.apiVersion(), m.kind()
 	resource := builtin.ResourceOf(apiVersion, kind)

@@ -76,7 +76,7 @@ func (p *nodePool) require(r corev1.NodeSelectorRequirement) bool {
 	return false
 }
 
-// nodeTerms returns the requirements of a pod spec for nodes. A node must meet all requirements of at least one term.
+// nodeTerms returns the node requirements of a pod spec. A node must meet all requirements of at least one term.
 func (m manifest) nodeTerms() (terms [][]corev1.NodeSelectorRequirement) {
 	var all []corev1.NodeSelectorRequirement
 	for key, value := range m.at("nodeSelector") {
@@ -190,9 +190,9 @@ func (p *nodePool) name() string {
 	return nameOf(cmp.Or(strings.Trim(p.labels[key], "0123456789."), key[strings.LastIndexByte(key, '/')+1:]))
 }
 
-// problems adds the pods of an object to the pools, and returns what a bundled control plane does not support. The
-// result contains unserved unless it is empty, and the missing volumes if unbound is set. It also names each field that
-// keeps the pods from running or selects no namespace of the run.
+// problems adds the pods of an object to the node pools. It returns the reasons why the object or its pods do not work
+// as intended on a bundled control plane. `unserved` is such a reason, or empty. unbound means that the object's volume
+// claims stay unbound, which is another reason.
 func (d *draft) problems(m manifest, pods need, unserved string, unbound bool) (all []string) {
 	if d.options.OwnCluster {
 		return nil

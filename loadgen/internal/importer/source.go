@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// parse reads the only YAML document in the text of a file. It returns nil for an empty document. lines maps lines of the text to
-// lines of the file, as alignLines returns them; nil means that the lines are the same.
+// parse reads the only YAML document in the text of a file. It returns nil for an empty document. lines maps lines of
+// the text to lines of the file, as alignLines returns them; nil means that the lines are the same.
 func (d *draft) parse(file string, text []byte, lines []int) (*yaml.Node, error) {
 	if d.bytes += len(text); d.bytes > userfile.Text {
 		return nil, fmt.Errorf("%s: the file and the files before it have more than %d MiB (use smaller files)", file, userfile.Text>>20)
@@ -75,8 +75,8 @@ func documents(file string, text []byte, lines []int) iter.Seq2[*yaml.Node, erro
 	}
 }
 
-// begin prepares the root of a document for the conversion. It returns an error if the document is too large, or if one of its
-// mappings has a key twice.
+// begin prepares the root of a document for the conversion. It returns an error if the document is too large, or if one
+// of its mappings has a key twice.
 func (d *draft) begin(file string, root *yaml.Node) error {
 	if !d.fits(root) {
 		return fmt.Errorf("%s: the file, its aliases and the files before it have more than %d values (use fewer)", file, maxNodes)
@@ -89,8 +89,8 @@ func (d *draft) begin(file string, root *yaml.Node) error {
 	return errors.Join(errs...)
 }
 
-// merge replaces each alias by the value of its anchor, and each merge key (<<) by the fields that it merges. The mapping's own
-// fields win, then the fields of the first merged mapping. A key that a mapping has twice is an error.
+// merge replaces each alias by the value of its anchor, and each merge key (<<) by the fields that it merges. The
+// mapping's own fields win, then the fields of the first merged mapping. A key that a mapping has twice is an error.
 func (d *draft) merge(file string, n *yaml.Node) {
 	for i, child := range n.Content {
 		if child.Kind == yaml.AliasNode {
@@ -133,8 +133,8 @@ func (d *draft) merge(file string, n *yaml.Node) {
 	n.Content = own
 }
 
-// maxNodes is the maximum number of values of all documents. Each use of an alias counts all its values again, because a
-// few lines with aliases of aliases can stand for billions of values.
+// maxNodes is the maximum number of values of all documents. Each use of an alias counts all its values again, because
+// a few lines with aliases of aliases can stand for billions of values.
 const maxNodes = 100_000
 
 // fits reports whether n and all earlier documents have at most maxNodes values.
@@ -149,7 +149,8 @@ func (d *draft) fits(n *yaml.Node) bool {
 // yamlLine matches an error message of the YAML parser: an optional line, and the text.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError returns the error for a text that is not valid YAML, with the position in the file. lines is as in parse.
+// yamlError returns the error for a text that is not valid YAML, with the position in the file. `lines` maps lines of
+// the text to lines of the file, as in parse.
 func yamlError(file string, text []byte, err error, lines []int) error {
 	r := Remark{File: file, Text: err.Error() + " (the file is not valid YAML)"}
 	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
@@ -172,7 +173,7 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 	return errors.New(r.String())
 }
 
-// maxCompared is how many bytes alignLines compares at most. This takes a few seconds.
+// maxCompared is the maximum number of bytes that alignLines compares. This takes a few seconds.
 const maxCompared = 1 << 30
 
 // alignLines returns, for each line of a rendered template, the number of the template line that it comes from, or 0 if

@@ -20,7 +20,7 @@ type part struct {
 	from, to                            int // range of phases
 	objects                             map[string]int
 	namespaces                          int
-	rates, waits, actions, measurements []string // in any order
+	rates, waits, actions, measurements []string // not sorted
 	gates, figures                      map[string]bool
 }
 
@@ -28,7 +28,8 @@ func newPart(name string, from int) *part {
 	return &part{name: name, from: from, objects: map[string]int{}, gates: map[string]bool{}, figures: map[string]bool{}}
 }
 
-// ask counts a gate of the configuration if `judged` is set, and otherwise a figure.
+// ask records the name of a gate of the configuration if `judged` is set, and otherwise of a figure (a compared
+// metric).
 func (p *part) ask(judged bool, name string) {
 	if judged {
 		p.gates[name] = true
@@ -37,7 +38,7 @@ func (p *part) ask(judged bool, name string) {
 	}
 }
 
-// part adds a part of the configuration. The part begins with the next phase.
+// part begins a new part of the configuration, which contains the phases that are added from now on.
 func (d *draft) part(name string) *part {
 	p := newPart(name, len(d.phases))
 	d.parts = append(d.parts, p)

@@ -194,7 +194,8 @@ func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[st
 	return b.String(), nil
 }
 
-// executing matches what text/template inserts after the line of an error: the column, the file again, and the function.
+// executing matches what text/template inserts after the line of an error: the column, the file again, and the
+// function.
 var executing = regexp.MustCompile(`:\d+: executing "[^"]*" at (<.*?>): (?:error calling \w+: )?`)
 
 // templateError returns an error of text/template in one line. If a limit was exceeded, it omits the name of the
@@ -216,7 +217,7 @@ func templateError(err error) error {
 var typeErrors = regexp.MustCompile(`<([^>]*)>: .*(?:incompatible types for comparison|wrong type for value; expected string|len of type)`)
 
 // textValue returns the name of a number or bool that a template uses as text, if this caused err. kube-burner reads
-// values as text from environment variables, but typed from files. --set does not tell which of them a configuration
+// values as text from environment variables, but typed from files. --set cannot know which form a configuration
 // expects.
 func textValue(err error, values map[string]any) string {
 	if err == nil {
