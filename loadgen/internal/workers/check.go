@@ -24,7 +24,7 @@ func CheckAddress(flag, address string) error {
 	return nil
 }
 
-// Check returns a usage error if workers with the options o cannot divide the loads and nodes of a scenario.
+// Check returns a usage error if workers with the options o cannot divide the loads and nodes of the scenario s.
 func Check(o Options, s *plan.Plan) error {
 	switch {
 	case o.Count == 0 && o.Listen == "" && o.Starter == nil:
@@ -60,9 +60,9 @@ func Check(o Options, s *plan.Plan) error {
 	return nil
 }
 
-// WholeNodes returns why the coordinator runs all simulated nodes itself, or "" if workers divide the nodes or there
-// are no nodes. The coordinator runs the nodes if the scenario uses their kubelet API, because one machine must then
-// have the addresses of all kubelets, or if the user must label the nodes.
+// WholeNodes returns the reason why the coordinator runs all simulated nodes itself. It returns "" if workers divide
+// the nodes or there are no nodes. The coordinator runs the nodes if the user must label them, or if the scenario uses
+// their kubelet API, because one machine must then have the addresses of all kubelets.
 func WholeNodes(s *plan.Plan) string {
 	if s.Nodes.Count == 0 {
 		return ""

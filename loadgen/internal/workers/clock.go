@@ -17,8 +17,8 @@ const (
 type exchange struct{ asked, answered, theirs time.Time }
 
 // compareClocks returns the offset of the worker's clock, computed from the fastest exchange. It assumes that the
-// worker read its clock halfway between request and response. So the error is at most half of the duration of this
-// exchange (Cristian 1989).
+// worker read its clock halfway between request and response. So the error is at most half of the duration of the
+// fastest exchange (Cristian 1989).
 func compareClocks(all []exchange) clock {
 	var best clock
 	for i, e := range all {
@@ -30,7 +30,7 @@ func compareClocks(all []exchange) clock {
 	return best
 }
 
-// check returns an error if the clocks differ by more than MaxClockOffset.
+// check returns an error if the clocks of the worker and the coordinator differ by more than MaxClockOffset.
 func (c clock) check() error {
 	if c.Offset.Abs() <= MaxClockOffset {
 		return nil

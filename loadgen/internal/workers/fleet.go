@@ -58,8 +58,8 @@ type Invitation struct {
 	Count int
 	// Dir is the directory for the workers' logs.
 	Dir string
-	// Take serves the worker at the other end of conn until either side closes the connection. `joined` is true if the
-	// peer is a worker, even one that the coordinator refused.
+	// Take serves the worker at the other end of conn until either side closes the connection. `joined` reports whether
+	// the peer is a worker, even one that the coordinator refused.
 	Take func(net.Conn) (joined bool, err error)
 	// Tell shows the user a line about something that delays a worker. It ignores repeated lines.
 	Tell func(format string, args ...any)
@@ -69,7 +69,7 @@ type Invitation struct {
 type Started struct {
 	// Stop ends the workers that are still running, and returns when all have ended.
 	Stop func() error
-	// API is the API server's address and CA for the workers, if they differ from the coordinator's. It may be nil.
+	// API is the API server's address and CA for the workers. Nil means that they use the coordinator's.
 	API *API
 }
 
@@ -81,13 +81,13 @@ type API struct {
 
 // Starter starts the workers of a run.
 type Starter interface {
-	// Start starts the workers. It calls ended whenever a worker ends, whether normally or not.
+	// Start starts the workers of an Invitation. It calls ended whenever a worker ends, whether normally or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
-	// Describe returns a text, which the user must confirm, about what Start will create for the run with the ID `run`.
+	// Describe returns a text about what Start will create for the run with the ID `run`. The user must confirm this text.
 	Describe(count int, run string) string
 }
 
-// Describe returns a text for the user about the workers of the run with the ID `run`. It returns "" without workers.
+// Describe returns a text for the user about the workers of the run with the ID `run`. It returns "" if o.Count is 0.
 func (o Options) Describe(run string) string {
 	switch {
 	case o.Count == 0:
@@ -114,8 +114,8 @@ type Fleet struct {
 	members []*member // by index; nil for a worker that has not joined
 	changed chan struct{}
 	peers   map[*link]bool  // connections from which no valid hello has arrived yet
-	told    map[string]bool // lines and reasons for refusals that the user has seen
-	refused int             // number of reasons for refusals in `told`
+	told    map[string]bool // lines and refusal reasons that the user has seen
+	refused int             // number of refusal reasons in `told`
 	last    string          // the line about the latest refusal
 	failed  error
 	failing chan struct{} // closed when failed is set
@@ -125,7 +125,7 @@ type Fleet struct {
 
 	plan    *plan.Plan
 	samples *samples.Recorder
-	nodes   *node.Config // the nodes that are divided among the workers; nil if workers run no nodes
+	nodes   *node.Config // configuration of the nodes that the workers divide; nil if workers run no nodes
 }
 
 // Open creates the Fleet and listens for workers, which must have the same build as the coordinator. `step` shows the
@@ -287,7 +287,7 @@ func (f *Fleet) uncertainty() (most time.Duration) {
 // renewEvery is the interval at which the coordinator looks for renewed tokens.
 const renewEvery = 5 * time.Second
 
-// renewTokens sends the workers the renewed tokens of the loads and of their nodes, until the run ends.
+// renewTokens sends the workers renewed tokens for their loads and nodes, until the run ends.
 func (f *Fleet) renewTokens(t load.Target) {
 	var nodeTokens renewedTokens // nil if the nodes have no tokens
 	if f.nodes != nil {
@@ -319,18 +319,18 @@ func (f *Fleet) renewTokens(t load.Target) {
 	}
 }
 
-// over returns a channel that is closed when member 0 is gone. The run has then ended.
+// over returns a channel that is closed at the end of the run, when member 0 is gone.
 func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 
-// lead is the time from the decision to start a load until the load starts. All workers must receive the start time
-// within lead.
+// lead is the time between the decision to start a load and its start. All workers must receive the start time within
+// this time.
 const lead = 250 * time.Millisecond
 
 // answerWithin is the maximum wait for the workers' replies at the start of a phase or a fault.
 const answerWithin = 30 * time.Second
 
-// startTime returns the start time of a load that the coordinator announces to the workers now. Loads that start almost
-// together get the same start time.
+// startTime returns the start time that the coordinator announces to the workers for a load that it starts now. Loads
+// that start almost together get the same start time.
 func (f *Fleet) startTime() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -340,7 +340,7 @@ func (f *Fleet) startTime() time.Time {
 	return f.begin
 }
 
-// BeginPhase tells the workers that a phase began at the time `at`. It also compares clocks again.
+// BeginPhase tells the workers that the phase `name` began at the time `at`, and compares clocks again.
 func (f *Fleet) BeginPhase(name string, at time.Time) {
 	if f == nil {
 		return
@@ -358,7 +358,7 @@ func (f *Fleet) BeginPhase(name string, at time.Time) {
 	}
 }
 
-// Watch waits until a worker is lost, and returns the error. If ctx ends first, it returns nil.
+// Watch waits until a worker is lost, and returns the error. It returns nil if ctx ends first.
 func (f *Fleet) Watch(ctx context.Context) error {
 	if f == nil {
 		<-ctx.Done()

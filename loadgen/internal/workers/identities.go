@@ -24,7 +24,7 @@ type given struct {
 	ID    int64  `json:"id"`
 	Cert  []byte `json:"cert,omitempty"` // PEM
 	Key   []byte `json:"key,omitempty"`
-	Token string `json:"token,omitempty"` // a later message.NodeTokens renews it
+	Token string `json:"token,omitempty"` // a later message.NodeTokens replaces it
 	Error string `json:"error,omitempty"`
 }
 
@@ -34,7 +34,7 @@ type renewedTokens interface {
 	Token(node string) string
 }
 
-// give sends the worker the credentials that it asked for, or the reason why it gets none.
+// give sends the worker the credentials that it asked for, or the reason why it gets no credentials.
 func (m *member) give(a ask) {
 	g, err := m.credentials(a.Node)
 	if err != nil {
@@ -75,12 +75,13 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	return g, nil
 }
 
-// maxAsks is the maximum number of requests for credentials that a worker may send per node and hour, because the
-// cluster may sign a certificate for each. A worker sends one request, and more after errors and for renewals.
+// maxAsks is the maximum number of requests for credentials that a worker may send per node and hour. There is a limit
+// because the cluster may sign a certificate for each request. A worker sends one request per node, and more after
+// errors and for renewals.
 const maxAsks = 20
 
-// mayAsk counts a request for credentials, and reports whether the worker has requests left. All kube-proxies share one
-// identity but ask separately after an error, so the limit for this identity is higher.
+// mayAsk counts a request for the credentials of a node, and reports whether the limit allows it. All kube-proxies
+// share one identity but ask separately after an error, so the limit for this identity is higher.
 func (m *member) mayAsk(nodeName string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,7 +133,7 @@ type askedIdentities struct {
 	mu      sync.Mutex
 	last    int64
 	waiting map[int64]chan given
-	tokens  map[string]*apiclient.Token // by node
+	tokens  map[string]*apiclient.Token // tokens of the nodes, by node name
 }
 
 func newAskedIdentities(send func(message) error, base *rest.Config) *askedIdentities {

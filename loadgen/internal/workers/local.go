@@ -22,8 +22,8 @@ type Local struct {
 	Binary string
 }
 
-// endAfter is how long a worker process may take to end by itself. Then `stop` closes its pipe and waits for killAfter.
-// If the process still runs, for example because it is suspended, `stop` kills it.
+// endAfter is how long a worker process may take to end by itself. Then `stop` closes the pipe to the process and waits
+// for the duration killAfter. If the process still runs, for example because it is suspended, `stop` kills it.
 const (
 	endAfter  = 2 * time.Second
 	killAfter = 5 * time.Second

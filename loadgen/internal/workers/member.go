@@ -22,7 +22,7 @@ const (
 	maxPosted = 1 << 14
 )
 
-// LostError reports that a worker was lost, too late or failed. The run then has no verdict.
+// LostError reports that a worker was lost, was too late or has failed. The run then has no verdict.
 type LostError struct {
 	Index int
 	Name  string

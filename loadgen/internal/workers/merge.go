@@ -47,8 +47,8 @@ func (f *Fleet) AddTo(m *result.Measurements) error {
 	return nil
 }
 
-// AddCost adds the resource usage of the workers to the coordinator's usage in g. It adds up CPU time. Of all other
-// values, it takes the maximum over the processes.
+// AddCost adds the resource usage of the workers to the coordinator's usage in g. It adds up the CPU time. For all
+// other values, it takes the maximum over the processes.
 func AddCost(g *result.Generator, all []result.Worker) {
 	for _, w := range all {
 		o := w.Generator
@@ -91,7 +91,7 @@ func (f *Fleet) Saturation(phase string) (lines []string) {
 	return lines
 }
 
-// tellSaturation tells the user, once each, which resource limits a worker exceeded.
+// tellSaturation tells the user which resource limits a worker exceeded, once for each limit.
 func (f *Fleet) tellSaturation(all []results) {
 	for i, r := range all {
 		for _, phase := range slices.Sorted(maps.Keys(r.Saturated)) {

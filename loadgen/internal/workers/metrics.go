@@ -180,7 +180,7 @@ func addHistogram(to, from *dto.Histogram) {
 }
 
 // nativeBuckets returns the counts of a native histogram by bucket index, at the resolution of schema. schema must not
-// exceed h's own schema. nativeBuckets ignores buckets of negative values; durations do not have these.
+// exceed h's own schema. nativeBuckets ignores buckets of negative values, because durations are never negative.
 func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	buckets := map[int32]int64{}
 	shift := h.GetSchema() - schema

@@ -65,7 +65,7 @@ var _ node.Part = nodesPart{}
 
 func (p nodesPart) member() *member { return p.fleet.members[p.index] }
 
-// Start makes the worker register its nodes. It returns when they are Ready.
+// Start makes the worker register its nodes. It returns when the nodes are Ready.
 func (p nodesPart) Start(ctx context.Context) error {
 	m := p.member()
 	answer, err := m.call(ctx, call{Verb: verbNodesStart, At: load.StartOf(ctx)})
@@ -76,13 +76,13 @@ func (p nodesPart) Start(ctx context.Context) error {
 	return err
 }
 
-// Able returns the numbers of the worker's nodes that a fault of the given kind can affect.
+// Able returns the numbers that identify the worker's nodes that a fault of the given kind can affect.
 func (p nodesPart) Able(kind string) ([]int, error) {
 	answer, err := p.ask(call{Verb: verbNodesAble, Fault: &node.Fault{Kind: kind}})
 	return answer.Numbers, err
 }
 
-// Hit begins a fault on the worker's nodes with the given numbers.
+// Hit begins a fault on the worker's nodes that `numbers` identifies.
 func (p nodesPart) Hit(fault node.Fault, numbers []int) error {
 	_, err := p.ask(call{Verb: verbNodesHit, Fault: &fault, Numbers: numbers})
 	return err
@@ -99,7 +99,7 @@ func (p nodesPart) ask(c call) (reply, error) {
 	return answer, err
 }
 
-// Live returns what the worker reported last about the state of its nodes.
+// Live returns the state of the worker's nodes, as the worker last reported it.
 func (p nodesPart) Live() node.Live {
 	m := p.member()
 	m.mu.Lock()
@@ -107,7 +107,7 @@ func (p nodesPart) Live() node.Live {
 	return m.nodes
 }
 
-// Tally returns what the worker reported last about the results of its nodes.
+// Tally returns the results of the worker's nodes, as the worker last reported them.
 func (p nodesPart) Tally() node.Tally {
 	m := p.member()
 	m.mu.Lock()
@@ -123,7 +123,7 @@ func (p nodesPart) Stop(ctx context.Context) {
 	_, _ = p.member().call(ctx, call{Verb: verbNodesStop}) // a lost worker has no nodes any more
 }
 
-// late marks the worker as lost because a start time arrived too late. The reply has the details.
+// late marks the worker as lost because a start time arrived too late. answer is the worker's reply with the details.
 func (m *member) late(answer reply) {
 	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded? is the network slow?)", answer.Error))
 }

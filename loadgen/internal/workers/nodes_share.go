@@ -21,13 +21,13 @@ type nodesShare struct {
 	asked *askedIdentities // nil if the nodes share the load's credentials
 
 	mu       sync.Mutex
-	cancel   context.CancelFunc // cancels the start
+	cancel   context.CancelFunc // cancels the start of the nodes
 	starting sync.WaitGroup
 	stalled  time.Duration // total time for which this process was stalled while the nodes registered
 	over     bool
 }
 
-// newNodes creates the worker's part of the nodes. It sends no requests.
+// newNodes creates the nodes that the worker runs. It sends no requests.
 func (s *session) newNodes(in welcome, told *scenario.Scenario, config *rest.Config) (*nodesShare, error) {
 	own := in.Share.Part(told.Nodes.Count)
 	if in.Nodes == nil || own == 0 {
@@ -60,7 +60,7 @@ type coordinatorsCloud struct{}
 
 func (coordinatorsCloud) ChangeInstances(context.Context, control.Instances) error { return nil }
 
-// spareDescriptors is the number of file descriptors that a worker needs in addition to one per node connection.
+// spareDescriptors is the number of file descriptors that a worker needs in addition to the connections of its nodes.
 const spareDescriptors = 256
 
 // checkDescriptors returns an error if the process may open too few files for the connections of `own` nodes.

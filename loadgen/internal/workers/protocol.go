@@ -19,14 +19,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// protocolVersion is the version of the messages. Increase it whenever a message changes.
+// protocolVersion is the version of the message format. Increase it whenever a message changes.
 const protocolVersion = 2
 
 const (
 	// largestHello is the maximum size of a message, in bytes, from a peer that has not sent the token yet.
 	largestHello = 16 << 10
-	// largestOfWorker is the maximum size of a message from a worker, in bytes. Messages may contain histograms.
-	// Decoded JSON takes several times as much memory.
+	// largestOfWorker is the maximum size of a message from a worker, in bytes. Messages may contain histograms. A decoded
+	// message takes several times as much memory.
 	largestOfWorker = 64 << 20
 	// largestMessage is the maximum size of a message from the coordinator, in bytes. Messages may contain a scenario
 	// with its recordings.
@@ -50,10 +50,10 @@ type message struct {
 	Reply   *reply   `json:"reply,omitempty"` // ID 0 means the reply to Welcome
 
 	Slot   *samples.Slot        `json:"slot,omitempty"`
-	Live   map[string]load.Live `json:"live,omitempty"`   // by load, once a second
+	Live   map[string]load.Live `json:"live,omitempty"`   // current values of the loads, by load name, once a second
 	Opened string               `json:"opened,omitempty"` // name of a load whose watches are all open
 	Over   string               `json:"over,omitempty"`   // name of a load that has no further arrivals
-	Acks   []load.Ack           `json:"acks,omitempty"`   // times are by the coordinator's clock
+	Acks   []load.Ack           `json:"acks,omitempty"`   // acknowledged writes; times are by the coordinator's clock
 
 	Nodes      *node.Live        `json:"nodes,omitempty"`      // state of the worker's nodes, once a second
 	Step       string            `json:"step,omitempty"`       // a line for the user
@@ -92,10 +92,10 @@ type call struct {
 	Verb string    `json:"verb"`
 	Load string    `json:"load,omitempty"`
 	Name string    `json:"name,omitempty"` // name of the phase
-	At   time.Time `json:"at,omitzero"`    // by the coordinator's clock
+	At   time.Time `json:"at,omitzero"`    // time to which the verb refers, by the coordinator's clock
 
 	Fault   *node.Fault `json:"fault,omitempty"`
-	Numbers []int       `json:"numbers,omitempty"` // numbers of nodes
+	Numbers []int       `json:"numbers,omitempty"` // numbers that identify nodes
 }
 
 // These are the verbs of calls.
@@ -113,7 +113,7 @@ const (
 	verbEnd     = "end"     // end the worker; the reply has the last results
 
 	verbNodesStart = "nodes-start" // register the worker's nodes, beginning at At; the reply comes when they are Ready
-	verbNodesAble  = "nodes-able"  // return the numbers of the worker's nodes that Fault may affect
+	verbNodesAble  = "nodes-able"  // return the numbers that identify the worker's nodes that Fault may affect
 	verbNodesHit   = "nodes-hit"   // begin Fault on the nodes with these Numbers
 	verbNodesStop  = "nodes-stop"
 )
@@ -122,11 +122,11 @@ const (
 type reply struct {
 	ID      int64     `json:"id"`
 	Error   string    `json:"error,omitempty"`
-	Late    bool      `json:"late,omitempty"` // whether the call arrived too long after At
+	Late    bool      `json:"late,omitempty"` // whether the call arrived too long after its time At
 	Time    time.Time `json:"time,omitzero"`
 	Results *results  `json:"results,omitempty"`
 	Metrics [][]byte  `json:"metrics,omitempty"` // metric families as protobuf
-	Numbers []int     `json:"numbers,omitempty"` // numbers of nodes
+	Numbers []int     `json:"numbers,omitempty"` // numbers that identify nodes
 
 	at time.Time // when the reply was received
 }

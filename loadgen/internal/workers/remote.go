@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// remote represents, in the coordinator, a load that workers run. Fleet.BeginPhase and Fleet.AddTo do part of its work,
-// for all loads together.
+// remote represents, in the coordinator, a load that workers run. Fleet.BeginPhase and Fleet.AddTo do the work of its
+// methods BeginPhase and AddTo, for all loads together.
 type remote struct {
 	load.Plain
 	fleet *Fleet
@@ -86,8 +86,8 @@ func (r *remote) Prepare(ctx context.Context) error {
 	return r.fleet.callAll(ctx, call{Verb: verbPrepare, Load: r.name})
 }
 
-// Run makes all workers start their shares of the load at the same time. It stops them when ctx ends or one of them
-// fails.
+// Run makes all workers start their shares of the load at the same time. It stops all workers when ctx ends or one
+// worker fails.
 func (r *remote) Run(ctx context.Context) error {
 	running, fail := context.WithCancel(ctx)
 	defer fail()

@@ -40,9 +40,9 @@ type session struct {
 	mu     sync.Mutex
 	stops  map[string]context.CancelFunc // functions that stop the running loads, by name
 	phases []string
-	acks   []load.Ack // not sent yet
+	acks   []load.Ack // acknowledged writes that were not sent to the coordinator yet
 
-	// sendAcks locks `sending`, so its acks arrive before any message that is sent after sendAcks has returned.
+	// sendAcks locks `sending`. So the acks arrive before any message that is sent after sendAcks has returned.
 	sending sync.Mutex
 }
 

@@ -32,7 +32,7 @@ type Worker struct {
 	Build string
 	// Within is the time limit to connect to the coordinator. 0 means five minutes.
 	Within time.Duration
-	// Step receives progress messages of one line each.
+	// Step receives progress messages, each of one line.
 	Step func(format string, args ...any)
 
 	now func() time.Time // for tests; nil means time.Now
@@ -44,9 +44,9 @@ const (
 	dialWithin = 10 * time.Second
 )
 
-// Work joins the coordinator and generates this worker's share of the load until the run ends. It returns a usage error
-// if an option is invalid or the coordinator refuses the worker. It returns an environment error if the coordinator is
-// unreachable or lost.
+// Work connects to the coordinator and generates this worker's share of the load until the run ends. It returns a usage
+// error if an option is invalid or the coordinator refuses the worker. It returns an environment error if the
+// coordinator is unreachable or lost.
 func (w Worker) Work(ctx context.Context) error {
 	if w.Within == 0 {
 		w.Within = defaultWithin

@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The CEL conditions of the writes that a run may make. RBAC rules cannot select namespaces by prefix, and the names of
-// a run's namespaces are not known in advance. So RBAC allows writes in all namespaces, and admission policies restrict
-// the run's ServiceAccount to the run's namespaces and nodes.
+// These are CEL conditions that the writes of a run must meet. RBAC rules cannot select namespaces by prefix, and the
+// names of a run's namespaces are not known in advance. So RBAC allows writes in all namespaces, and admission policies
+// restrict the run's ServiceAccount to the run's namespaces and nodes.
 const (
 	ofNamespace = `request.namespace.startsWith('stormglass-') || request.namespace == '%s'`
 	ofLease     = `request.resource.resource == 'leases' && (request.namespace == 'default' && request.name in ['', 'stormglass-run'] || request.namespace == 'kube-node-lease' && request.name.startsWith('sg-'))`

@@ -28,8 +28,8 @@ const (
 	// scenarioDir is the directory of the scenario in the coordinator's pod, and resultsDir the directory of the runs.
 	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
 	resultsDir                = "/results"
-	// windUp is the termination grace period of the pod, in seconds. A stopped run needs it to delete the objects that
-	// it created.
+	// windUp is the termination grace period of the pod, in seconds. A stopped run needs this time to delete the objects
+	// that it created.
 	windUp = 6 * 60
 	// largestFiles is the maximum size of a ConfigMap's data, in bytes. The API server sets this limit.
 	largestFiles = 1 << 20
@@ -175,7 +175,7 @@ func (c Coordinator) args() []string {
 
 // resources returns the resource requests of the run's container: one CPU and at least 1 GiB of memory. It adds 0.3 MiB
 // per simulated node (loadgen/lab/records/performance.md). Without workers, it also adds 30 KiB per watch. It doubles
-// both additions, to allow for the recorded data.
+// both additions to allow for the recorded data.
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
 	if c.Workers == 0 {

@@ -45,8 +45,8 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	return c, nil
 }
 
-// carry opens the error stream and the data stream of a port forwarding. It returns the data stream as a net.Conn,
-// which supports deadlines.
+// carry opens the error stream and the data stream of a forwarded port. It returns the data stream as a net.Conn, which
+// supports deadlines.
 func carry(connection httpstream.Connection) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))

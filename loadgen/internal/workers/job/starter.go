@@ -37,7 +37,7 @@ type Starter struct {
 
 var _ workers.Starter = Starter{}
 
-// oldest is the minimum Kubernetes version for workers: Indexed Jobs are stable since this version.
+// oldest is the minimum Kubernetes version for workers in a cluster. Indexed Jobs are stable since this version.
 var oldest = version.MustParseGeneric("1.24")
 
 // runJob manages the Job of one run, and the objects that it created for the Job.
@@ -52,7 +52,7 @@ type runJob struct {
 	ctx    context.Context // canceled by stop
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	made   []func(context.Context) error // functions that remove the created objects, called in reverse order
+	made   []func(context.Context) error // functions that delete the created objects, called in reverse order
 
 	mu      sync.Mutex
 	reached map[types.UID]bool // pods for which the method `reach` was started
@@ -202,7 +202,7 @@ func (c *runJob) stop() error {
 	return errors.Join(errs...)
 }
 
-// explain adds a remedy to the error of a request, if it knows a remedy.
+// explain adds a remedy to the error of a request to the API server, if it knows one.
 func (c *runJob) explain(err error) error {
 	switch {
 	case err == nil:

@@ -16,7 +16,7 @@ import (
 )
 
 // watchPods calls seePod for each change of the workers' pods until the Job is stopped. It also calls seePod regularly
-// for all pods, because no change reports that the kubelet of a pod is dead.
+// for all pods, because the API server reports no change if the kubelet of a pod is dead.
 func (c *runJob) watchPods() {
 	follow(c.ctx, c.client.CoreV1().Pods(c.namespace), metav1.ListOptions{LabelSelector: jobLabel + "=" + c.name}, &corev1.Pod{}, tellAfter, c.seePod)
 }
@@ -33,7 +33,7 @@ type collection[L runtime.Object] interface {
 }
 
 // follow calls `see` for each selected object that exists, is created or changes, until ctx ends. It also calls `see`
-// for all of them at the interval `again`; 0 means never.
+// for all selected objects at the interval `again`; 0 means never.
 func follow[T, L runtime.Object](ctx context.Context, from collection[L], selected metav1.ListOptions, object T, again time.Duration, see func(T)) {
 	selects := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector, o.FieldSelector = selected.LabelSelector, selected.FieldSelector
@@ -58,7 +58,8 @@ func follow[T, L runtime.Object](ctx context.Context, from collection[L], select
 	informer.RunWithContext(ctx)
 }
 
-// hopeless maps reasons why a container cannot start to remedies. Kubernetes does not resolve these reasons itself.
+// hopeless maps reasons why a container cannot start to remedies. Kubernetes does not recover from these reasons by
+// itself.
 var hopeless = map[string]string{
 	"ImagePullBackOff":           "with --image, name an image that the nodes can pull, or add --image-pull-secret",
 	"ErrImageNeverPull":          "load the image onto the nodes first",
