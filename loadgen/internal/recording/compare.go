@@ -29,8 +29,8 @@ type Comparison struct {
 	// RateError is the largest Error of all Groups.
 	RateError float64 `json:"rateError"`
 	// Dispersion measures how bursty the requests of the original are at the speed of the replay (see Summary.Dispersion).
-	// ReplayedDispersion is the same for the replay. With several copies, the expected dispersion is unknown,
-	// because the copies are shifted at random. Dispersion is then set to ReplayedDispersion.
+	// ReplayedDispersion is the dispersion of the replay. With several copies, the expected dispersion is unknown, because
+	// the copies are shifted at random. Dispersion is then set to ReplayedDispersion.
 	Dispersion         float64 `json:"dispersion"`
 	ReplayedDispersion float64 `json:"replayedDispersion"`
 	// DispersionError is the difference between Dispersion and ReplayedDispersion, divided by Dispersion or by 1,
@@ -63,9 +63,9 @@ func (a Actor) recorded() (user string, replayed bool) {
 	return cmp.Or(a.As, a.Name), false
 }
 
-// Compare compares the recording in the file original with a recording of its replay in the file replay. That recording
-// must keep the names of users. If it contains users that a replay impersonated, Compare ignores all other requests in
-// it. Times are relative to the first request of each file.
+// Compare compares the recording in the file original with a recording of its replay in the file replay. The recording
+// of the replay must keep the names of users. If it contains users that a replay impersonated, Compare ignores the
+// requests of all other users in it. Times are relative to the first request of each file.
 func Compare(original, replay string, o CompareOptions) (Comparison, error) {
 	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
 	a, err := read(original, speed)
@@ -104,7 +104,7 @@ func Compare(original, replay string, o CompareOptions) (Comparison, error) {
 
 type comparedKey struct{ verb, resource, actor string }
 
-// compared counts the requests in one recording file.
+// compared holds the numbers of requests in one recording file.
 type compared struct {
 	groups        map[comparedKey]int64
 	bins          []int32 // number of requests in each second

@@ -38,7 +38,7 @@ type Entry struct {
 // None is the index for a missing namespace or object.
 const None = -1
 
-// Exact is the value of Shape.ResourceVersion for requests with a version other than "" and "0".
+// Exact is the value of Shape.ResourceVersion for requests whose resourceVersion is neither "" nor "0".
 const Exact = "exact"
 
 // Shape holds properties that many requests of a recording share.
@@ -92,7 +92,7 @@ func LoadData(path string, data []byte) (*Recording, error) {
 	return r.whole()
 }
 
-// whole reads all requests and closes the recording.
+// whole reads all requests of a recording and closes the Reader.
 func (r *Reader) whole() (*Recording, error) {
 	defer r.Close()
 	t, err := Load(r.Header(), r.Requests())
@@ -178,7 +178,7 @@ func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
 	return i
 }
 
-// cutName removes metadata.name=NAME from a field selector and returns NAME.
+// cutName removes metadata.name=NAME from a field selector. It returns the rest of the selector, and NAME.
 func cutName(selector string) (rest, name string) {
 	if !strings.Contains(selector, "metadata.name=") {
 		return selector, ""

@@ -30,7 +30,7 @@ type Reader struct {
 	file   io.Closer
 	zip    *gzip.Reader
 	lines  *bufio.Scanner
-	number int64 // of the current line, from 1
+	number int64 // number of the current line, from 1
 	line   bytes.Reader
 	json   *json.Decoder // reads line
 	header Header

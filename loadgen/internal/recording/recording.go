@@ -76,8 +76,8 @@ type Request struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
-	// LabelSelector, FieldSelector, Limit and ResourceVersion are query parameters. Paged reports whether the request
-	// has a continue token, that is, whether it requests a further page of a list.
+	// LabelSelector, FieldSelector, Limit and ResourceVersion are query parameters. Paged reports whether the request has
+	// a continue token, which requests a further page of a list.
 	LabelSelector   string `json:"labelSelector,omitempty"`
 	FieldSelector   string `json:"fieldSelector,omitempty"`
 	Limit           int64  `json:"limit,omitempty"`

@@ -33,14 +33,14 @@ type Lengths struct {
 // Group counts the requests with the same verb, resource and actor.
 type Group struct {
 	Verb     string `json:"verb"`
-	Resource string `json:"resource"` // such as deployments.apps or pods/status
+	Resource string `json:"resource"` // resource of the requests, such as deployments.apps or pods/status
 	// Actor is an index into Header.Actors.
 	Actor    int     `json:"actor"`
 	Requests int64   `json:"requests"`
 	Rate     float64 `json:"rate"`
 }
 
-// Share is the number of requests for which a property, such as the verb, has the value Of.
+// Share is the number of requests that have one value (Of) of a property, such as the verb.
 type Share[K cmp.Ordered] struct {
 	Of       K       `json:"of"`
 	Requests int64   `json:"requests"`
@@ -88,7 +88,7 @@ func perSecond(n int64, length Micros) float64 {
 type Tally struct {
 	groups  map[groupKey]int64
 	bins    []int32          // number of requests in each second
-	watches map[Micros]int64 // number of watches by duration, rounded down to three digits
+	watches map[Micros]int64 // number of watches by duration; durations are rounded down to three digits
 	total   int64
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
-// Write writes a recording file. It calls requests, which must call write for each request. h.Requests must be the number of
-// requests; Write sets h.Format. If a request is invalid or another error occurs, Write leaves no file.
+// Write writes a recording file. It calls requests, which must call write for each request. h.Requests must be the
+// number of requests. Write sets h.Format. If a request is invalid or another error occurs, Write leaves no file.
 func Write(path string, h Header, requests func(write func(*Request) error) error) error {
 	h.Format = Version
 	err := h.Check()

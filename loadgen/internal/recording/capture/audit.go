@@ -28,8 +28,8 @@ type AuditOptions struct {
 	Out string
 	// From and To limit the recorded time. A zero time means no limit.
 	From, To time.Time
-	// KeepNames reports whether the recording keeps the names of users, namespaces and objects. If false, it has hashes
-	// instead.
+	// KeepNames reports whether the recording keeps the names of users, namespaces and objects. If false, the recording
+	// has hashes instead.
 	KeepNames bool
 	// KeepSystem reports whether the recording keeps the requests of controllers, the scheduler, kubelets and API
 	// servers.
@@ -72,10 +72,9 @@ type audit struct {
 	o        AuditOptions
 	accounts *accounts
 	query    query
-	// beta and oneTime add up the fields Beta and OneTime of all auditlog.Readers. reads reports whether the logs
-	// contain a get, list or watch.
+	// beta and oneTime are the sums of the fields Beta and OneTime of all auditlog.Readers.
 	beta, oneTime int64
-	reads         bool
+	reads         bool // whether the logs contain a get, list or watch
 }
 
 // nothing returns the error for logs that contain no audit event.
@@ -164,7 +163,7 @@ func (a *audit) add(log int, e *auditlog.Event) {
 	a.records.add(rec)
 }
 
-// reason returns the reason why the recording excludes a request, or "" if it keeps the request.
+// reason returns the reason why the recording excludes the request of an event, or "" if it includes the request.
 func (a *audit) reason(e *auditlog.Event) string {
 	if len(e.Object.Resource) == 0 {
 		return forNoResource
@@ -180,7 +179,7 @@ func (a *audit) reason(e *auditlog.Event) string {
 	return systemSource(string(e.User), string(e.As), string(e.UserAgent))
 }
 
-// describe copies the fields of a request that the recording keeps to s and rec.
+// describe copies the fields that a recording needs from the event e to s and rec.
 func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) {
 	number := a.strings.number
 	s.user, s.as, s.agent = user, number(e.As), number(e.UserAgent)

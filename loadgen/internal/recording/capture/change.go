@@ -6,11 +6,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// unknownUser is the user name of a client if only its program is known.
+// unknownUser is the recorded user name of a client whose program is known but whose user is not.
 const unknownUser = "unknown"
 
-// change is a write that the recorder inferred from a changed object, because there is no log. actor is the program
-// that wrote. reason is the reason why the recording excludes the write, or "" if it keeps the write.
+// change is a write that the recorder inferred from a changed object, because there is no log of requests. actor is the
+// program that wrote. reason is the reason why the recording excludes the write, or "".
 type change struct {
 	at                                              int64 // microseconds since 1970
 	actor, verb, group, version, resource           string

@@ -118,7 +118,7 @@ type seen struct {
 	object   *metav1.PartialObjectMetadata
 }
 
-// watchAll records the changes of all resources until For has passed. It waits while the cluster is unreachable.
+// watchAll records the changes of all resources for the duration o.For. It waits while the cluster is unreachable.
 func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart) error {
 	c.outage.tell = c.step
 	watching, stop := context.WithTimeout(ctx, c.o.For)
@@ -236,8 +236,8 @@ func lastManager(object runtime.Object) (last metav1.ManagedFieldsEntry) {
 	return last
 }
 
-// managerSource returns the system component that made a change, or "" for another client. It uses the name of the
-// field manager. For a deletion, it uses the object and its controller.
+// managerSource returns the system component that made a change, or "" for another client. It recognizes the component
+// by the name of the field manager or, for a deletion, by the object and its controller.
 func managerSource(verb, manager string, object metav1.Object, resource schema.GroupResource) string {
 	if source := systemManagers[manager]; source != "" {
 		return source

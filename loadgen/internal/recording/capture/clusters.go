@@ -19,7 +19,7 @@ type accounts struct {
 	at   *sighting
 }
 
-// accountUID is a service account and one of its UIDs, as numbers in the string table.
+// accountUID is a service account and one of its UIDs. Both are numbers of strings in the string table.
 type accountUID struct{ user, uid uint32 }
 
 // sighting records in which logs, and at what times, an account had one UID.
@@ -50,9 +50,9 @@ func (a *accounts) note(log int, user, uid uint32, at int64) {
 // tokens for 10 seconds.
 const overlap = time.Minute
 
-// check returns an error if a service account has two UIDs at the same time, or if two logs contain the same service
-// accounts but none with the same UID: these logs come from several clusters. compared is false if no two logs contain
-// the same service account.
+// check returns an error if the logs come from several clusters: a service account has two UIDs at the same time, or
+// two logs contain the same service accounts but none with the same UID. compared is false if no two logs contain the
+// same service account.
 func (a *accounts) check(text func(uint32) string, logs []string) (compared bool, err error) {
 	byUser := map[uint32][]accountUID{}
 	for key := range a.seen {

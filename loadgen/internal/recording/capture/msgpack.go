@@ -25,7 +25,7 @@ const (
 	// maxElements limits the memory of a value to about a gigabyte: a list of zeros takes 16 times as much memory as
 	// space in the file. An event of a large cluster has less than a million elements.
 	maxElements = 8 << 20
-	stringUnit  = 64 // a string counts as one element for each 64 bytes
+	stringUnit  = 64 // number of bytes of a string that count as one element
 )
 
 var (

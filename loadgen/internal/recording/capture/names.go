@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// names replaces names by hashes. Equal names get equal hashes. Hashing guesses does not reveal a name, because each
-// recording has a random key that is not stored. The zero value keeps all names.
+// names replaces names by hashes. Equal names get equal hashes. A reader cannot guess a name and compare its hash,
+// because each recording has a random key that is not stored. The zero value keeps all names.
 type names struct {
 	mac      hash.Hash
 	encoding *base32.Encoding

@@ -61,9 +61,8 @@ func micros(t time.Time) int64 {
 // window is the time range that a recording covers, in microseconds since 1970.
 type window struct{ start, end int64 }
 
-// window returns the time that the recording covers: from --from to --to. The default start is the time when the
-// request that ended first was received: the logs may lack requests that were received earlier. The default end is the
-// last event.
+// window returns the time that the recording covers: from --from to --to. Without --from, it starts when the request
+// that ended first was received, because the logs may lack earlier requests. Without --to, it ends at the last event.
 func (rec *recorder) window() (w window) {
 	first := int64(math.MaxInt64)
 	w.start, w.end = math.MaxInt64, math.MinInt64
@@ -95,7 +94,7 @@ type placed struct {
 	at, took  recording.Micros
 	dropped   string
 	carried   bool // the request is long-running and was open when the window began
-	unended   bool // the end of the request is not in the logs
+	unended   bool // the logs do not contain the end of the request
 	stillOpen bool // the request is long-running and was open when the window ended
 }
 

@@ -38,8 +38,8 @@ type shape struct {
 	paged, initialEvents, dryRun                bool
 }
 
-// buckets is the number of slices among which the records are divided by id. With several slices, a slice that grows
-// copies only a part of the records. All events of a request are in the same slice.
+// buckets is the number of slices among which the records are divided by id, so that a slice that grows copies only a
+// part of the records. All events of a request are in the same slice.
 const buckets = 64
 
 // records holds the events of all logs.
@@ -103,7 +103,7 @@ func (r *records) pair() (duplicates int64) {
 	return duplicates
 }
 
-// merge returns the later of two events of a request. It adds the fields that only the earlier event has.
+// merge returns the later of two events of a request, with the fields that only the earlier event has.
 func merge(earlier, later record) record {
 	later.at = earlier.at
 	later.name = cmp.Or(later.name, earlier.name)
@@ -135,8 +135,8 @@ func (r *records) each(visit func(*record) error) error {
 	return nil
 }
 
-// cursors is a heap of slices: the records in each bucket that were not visited yet. It is ordered by the time of the
-// first record of each slice.
+// cursors is a heap of slices, one for each bucket: the records of the bucket that were not visited yet. The heap is
+// ordered by the time of the first record of each slice.
 type cursors [][]record
 
 func (c cursors) Len() int      { return len(c) }

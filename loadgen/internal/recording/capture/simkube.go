@@ -31,7 +31,7 @@ type SimKubeOptions struct {
 }
 
 // simKubeVersion is the supported version of SimKube's trace format (sk-core/src/trace in release 2.7). skctl writes
-// MessagePack; SimKube's own test data are the same structure in JSON.
+// MessagePack; SimKube's own test data have the same structure in JSON.
 const simKubeVersion = 2
 
 // longestSimKube is the maximum size of a trace in bytes. It limits the time needed to read a sparse file.
@@ -96,7 +96,7 @@ func (s *simKube) drop(key string, value any) {
 	}
 }
 
-// leaves counts the elements of the lists in nested maps.
+// leaves returns the number of elements of all lists in nested maps.
 func leaves(value any) (n int) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -121,10 +121,10 @@ func checkVersion(version any) error {
 	return fmt.Errorf("the version is %v", version)
 }
 
-// longestJSON is the maximum size of a JSON trace in bytes. In memory, it takes up to 30 times its size.
+// longestJSON is the maximum size of a JSON trace in bytes. A trace takes up to 30 times its size in memory.
 const longestJSON = 64 << 20
 
-// readJSON reads a JSON file. The structure is the same as in the files that read reads.
+// readJSON reads a JSON file. It has the same structure as the MessagePack files that the method read reads.
 func (s *simKube) readJSON(from io.Reader) error {
 	var file map[string]any
 	limited := &io.LimitedReader{R: from, N: longestJSON}
@@ -227,7 +227,8 @@ func (s *simKube) event(value any) error {
 	return nil
 }
 
-// latestSimKube is the latest time that fits in microseconds, in seconds since 1970.
+// latestSimKube is the latest valid time in a trace, in seconds since 1970. A later time, converted to microseconds,
+// overflows int64.
 const latestSimKube = math.MaxInt64 / 1_000_000
 
 // add converts an applied or deleted object to a request.

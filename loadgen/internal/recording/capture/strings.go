@@ -63,5 +63,5 @@ func (t *stringTable) text(number uint32) []byte {
 
 func (t *stringTable) string(number uint32) string { return string(t.text(number)) }
 
-// full reports whether the table is almost full. The limit exists because its offsets have only 32 bits.
+// full reports whether the table is almost full. The limit exists because the offsets in the table have only 32 bits.
 func (t *stringTable) full() bool { return len(t.bytes) > 3<<30 }

@@ -29,8 +29,8 @@ const (
 var ownAgent = regexp.MustCompile(`^((loadgen|controlplane)/v\S+ \(\S+\) kubernetes/\S+|stormglass|stormglass-recorder|stormglass-profiles)$`)
 
 // systemSource returns the system component that sent a request, or "" for another client. It recognizes the user names
-// of kubeadm and of managed clusters. It recognizes Stormglass by the user agent, because other clients share its
-// users. It returns "" for the requests of a replay, which have other users and recorded user agents.
+// of kubeadm and of managed clusters. It recognizes Stormglass by the user agent, because other clients may have the
+// same users. It returns "" for the requests of a replay, which have other users and recorded user agents.
 func systemSource(user, as, agent string) string {
 	if as == "" && ownAgent.MatchString(agent) {
 		return fromStormglass
