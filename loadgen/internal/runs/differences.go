@@ -56,7 +56,7 @@ func Differences(all []*Entry) []Difference {
 	return out
 }
 
-// byKind sorts names of facts: versions and other facts before fields of scenarios.
+// byKind compares names of facts for sorting. Versions and other facts come before fields of scenarios.
 func byKind(a, b string) int {
 	field := func(name string) int { return len(name) - len(strings.TrimPrefix(name, FieldPrefix)) }
 	return cmp.Or(cmp.Compare(field(a), field(b)), cmp.Compare(a, b))
@@ -69,7 +69,7 @@ func sameScenario(all []*Entry) bool {
 	return !slices.ContainsFunc(all, func(e *Entry) bool { return e.Digest == "" || e.Digest != all[0].Digest })
 }
 
-// facts returns the versions, the host, the variant and the labels of a run, by name.
+// facts returns the versions, the host, the variant and the labels of a run, by the name of the fact.
 func (e *Entry) facts() map[string]string {
 	facts := result.Facts(e.Versions, e.Host)
 	if e.Host.CPUs == 0 {

@@ -26,7 +26,7 @@ const (
 	Capacity Kind = "capacity" // a capacity search
 )
 
-// Further verdicts of entries. A run also has its own verdicts, and a comparison its answers.
+// Verdicts of entries, in addition to the verdicts of runs and the answers of comparisons.
 const (
 	Running  = "running"
 	Unjudged = "not judged" // the run was killed before it was judged
@@ -42,19 +42,19 @@ type Entry struct {
 	ID       string `json:"id,omitempty"`     // ID of the run
 	Scenario string `json:"scenario"`
 	Variant  string `json:"variant,omitempty"`
-	// Verdict is a verdict of a run, an answer of a comparison or search, or one of the constants above.
+	// Verdict is the verdict of a run, the answer of a comparison or search, or Running, Unjudged or Damaged.
 	Verdict  string            `json:"verdict"`
-	Style    string            `json:"-"`               // "pass", "fail", "nodata" or "pending"
-	State    string            `json:"phase,omitempty"` // the phase of an active run
+	Style    string            `json:"-"`               // style of Verdict: "pass", "fail", "nodata" or "pending"
+	State    string            `json:"phase,omitempty"` // current phase of an active run
 	Started  time.Time         `json:"started"`
 	Ended    time.Time         `json:"ended,omitzero"`    // zero if the run is active or was killed
 	Seconds  float64           `json:"seconds,omitempty"` // from the start of the first phase to the end of the last one
 	Versions result.Versions   `json:"versions"`
 	Host     result.Host       `json:"host"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Settings []string          `json:"set,omitempty"` // values of --set
+	Settings []string          `json:"set,omitempty"` // overrides of the scenario, as given to --set
 	Values   []Value           `json:"values,omitempty"`
-	Why      []string          `json:"reasons,omitempty"` // reasons of the verdict, failed gates and causes
+	Why      []string          `json:"reasons,omitempty"` // reasons for the verdict, failed gates and diagnosed causes
 	// Unfit is the reason why a trend must not use the run, or "".
 	Unfit string `json:"unfit,omitempty"`
 	// Others is the share of processor time that other programs used, or nil if it is unknown.
@@ -71,8 +71,8 @@ type Value struct {
 	Value   *float64       `json:"value"` // nil: no data
 	Unit    string         `json:"unit"`
 	Better  string         `json:"better"`            // "lower" or "higher"
-	Verdict result.Verdict `json:"verdict,omitempty"` // only for a gate
-	Key     bool           `json:"key,omitempty"`     // a key metric, which no scenario names
+	Verdict result.Verdict `json:"verdict,omitempty"` // empty unless the value belongs to a gate
+	Key     bool           `json:"key,omitempty"`     // whether this is a key metric, which no scenario names
 	Bound   float64        `json:"bound,omitempty"`
 }
 
@@ -80,10 +80,10 @@ type Value struct {
 const (
 	maxValues = 100
 	maxWhy    = 30
-	maxText   = 300 // characters of a text
+	maxText   = 300 // maximum number of characters of a text
 )
 
-// Version returns the versions of Stormglass and Kubernetes of the run.
+// Version returns the versions of Stormglass and Kubernetes in the run.
 func (e *Entry) Version() string {
 	return strings.TrimSpace("Stormglass " + cmp.Or(e.Versions.Stormglass, "?") + ", Kubernetes " + cmp.Or(e.Versions.Kubernetes, "?"))
 }
@@ -153,7 +153,7 @@ type extract struct {
 // Check implements result.Checked.
 func (*extract) Check() error { return nil }
 
-// describe sets the facts of run.json.
+// describe sets the fields of the entry that come from run.json.
 func (e *Entry) describe(r result.Run) {
 	e.ID, e.Scenario, e.Variant, e.Started, e.Ended = short(r.ID), short(r.Scenario), short(r.Variant), r.Started, r.Ended
 	e.Host, e.Digest = r.Host, short(r.Files[result.ScenarioFile])
@@ -171,7 +171,7 @@ func (e *Entry) describe(r result.Run) {
 	}
 }
 
-// judged sets the facts of result.json.
+// judged sets the fields of the entry that come from result.json.
 func (e *Entry) judged(x extract) {
 	e.describe(x.Run)
 	e.Verdict, e.Style = short(string(x.Verdict)), StyleOf(x.Verdict)
@@ -250,7 +250,7 @@ func (e *Entry) why(text string) {
 	}
 }
 
-// short returns a text of a file without control characters, in one line of limited length. The result does not share
+// short returns a text from a file as one line of limited length, without control characters. The result does not share
 // memory with the file.
 func short(text string) string {
 	return strings.Clone(terminal.Shorten(terminal.Clean(text), maxText))

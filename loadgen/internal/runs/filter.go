@@ -16,7 +16,7 @@ type Filter struct {
 	Text string
 }
 
-// Facets are the properties of an entry that a Filter compares.
+// Facets returns the properties of an entry that a Filter compares, by name.
 func (e *Entry) Facets() map[string]string {
 	return map[string]string{
 		"scenario": e.Scenario, "variant": e.Variant, "verdict": e.Verdict, "version": e.Version(), "host": e.Machine(), "kind": string(e.Kind),
@@ -58,7 +58,7 @@ func (f Filter) Matches(e *Entry) bool {
 	return true
 }
 
-// SearchText returns all texts of an entry that a search reads, in lower case.
+// SearchText returns all texts of an entry in which a search looks for words, in lower case.
 func (e *Entry) SearchText() string {
 	parts := []string{e.Path, e.ID, e.Version(), e.Machine(), e.Verdict, e.Scenario, e.Variant, e.State}
 	parts = append(parts, e.LabelTexts()...)
@@ -77,7 +77,7 @@ func (f Filter) Select(all []*Entry) []*Entry {
 	return selected
 }
 
-// Choices returns the values of each facet and of the labels that occur in entries, sorted.
+// Choices returns the sorted values that occur in entries, for each facet and for the labels.
 func Choices(all []*Entry) map[string][]string {
 	found := map[string]map[string]bool{"label": {}}
 	for _, e := range all {

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// maxDeep is the maximum number of levels below a folder in which the index searches.
+	// maxDeep is the number of directory levels below a folder in which the index searches.
 	maxDeep = 5
-	// maxEntries is the maximum number of entries. The index ignores further directories and says so.
+	// maxEntries is the maximum number of entries. The index ignores further directories and counts them.
 	maxEntries = 20_000
 	// maxForeign is the maximum number of directories without a run that the index names.
 	maxForeign = 100
@@ -38,18 +38,19 @@ type Index struct {
 
 	scanning sync.Mutex // held during a scan
 	mu       sync.Mutex
-	known    map[string]*known // by path
+	known    map[string]*known // known directories, by path in the index
 	foreign  []string
-	ignored  int // directories beyond maxEntries
+	ignored  int // number of directories beyond maxEntries
 	scanned  time.Time
-	total    int // directories that the current or last scan found
+	total    int // number of directories that the current or last scan found
 	version  int // increases with each change of the entries
 }
 
 // folder is a directory that the user named.
 type folder struct{ name, dir string }
 
-// known is an entry with what Scan needs to find out whether its directory has changed. entry is nil until it was read.
+// known is an entry and the data that Scan needs to find out whether its directory has changed. entry is nil until Scan
+// has read the directory.
 type known struct {
 	entry   *Entry
 	modTime time.Time
@@ -77,8 +78,8 @@ func Open(dirs, names []string) (*Index, error) {
 	return x, nil
 }
 
-// Scan finds new, changed and removed directories, and reads them, the newest first. It does nothing if the last scan
-// ended less than two seconds ago.
+// Scan finds new, changed and removed directories, and reads the new and changed ones, the newest first. It does
+// nothing if the last scan ended less than two seconds ago.
 func (x *Index) Scan(ctx context.Context) {
 	x.scanning.Lock()
 	defer x.scanning.Unlock()
@@ -185,7 +186,8 @@ func (w *walk) addForeign(name string) {
 	}
 }
 
-// merge replaces the known directories by the found ones, and returns those that must be read, the newest first.
+// merge replaces the known directories by the directories that the walk found. It returns those that must be read, the
+// newest first.
 func (x *Index) merge(w walk) (todo []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -211,7 +213,7 @@ func (x *Index) merge(w walk) (todo []string) {
 	return todo
 }
 
-// load reads the given entries in their order, with all processors.
+// load reads the given entries in their order, on all processors.
 func (x *Index) load(ctx context.Context, todo []string) {
 	next := make(chan string)
 	var group sync.WaitGroup
@@ -257,7 +259,7 @@ type Snapshot struct {
 	Total   int
 	Foreign []string // directories without a run
 	Ignored int      // number of directories beyond the maximum
-	Version int      // differs from the version of other states
+	Version int      // increases with each change of the entries
 }
 
 // Snapshot returns the entries that were read so far.

@@ -13,11 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// maxObjects is the maximum number of JSON objects in a result that the index reads. An object can take a kilobyte of
+// maxObjects is the maximum number of JSON objects in a result that the index reads. Each object can take a kilobyte of
 // memory.
 const maxObjects = 100_000
 
-// kindOf returns the kind of a directory by the names of its files, or "".
+// kindOf returns the kind of a directory that contains the given files, or "".
 func kindOf(files map[string]bool) Kind {
 	switch {
 	case files[result.ABFile]:
@@ -122,7 +122,7 @@ func phaseOf(dir string) (phase string) {
 	return phase
 }
 
-// study is the part that the files of comparisons and capacity searches have in common.
+// study holds the fields that the files of comparisons and capacity searches have in common.
 type study struct {
 	Scenario  string            `json:"scenario"`
 	Started   time.Time         `json:"started"`
@@ -135,7 +135,7 @@ type study struct {
 	Versions  result.Versions   `json:"versions"`
 	Host      result.Host       `json:"host"`
 	Labels    map[string]string `json:"labels"`
-	Sides     json.RawMessage   `json:"sides"` // only in comparisons of capacities
+	Sides     json.RawMessage   `json:"sides"` // set only in comparisons of capacities
 }
 
 // Check implements result.Checked.

@@ -13,30 +13,31 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Directories of a run that no other package of results names.
+// These are directories of a run that no other package defines.
 const (
 	planeDir   = "controlplane"
 	workersDir = "workers"
 	scrapeDir  = "prometheus"
 )
 
-// newDir is the directory of the downsampled metrics until they replace the metrics of the run.
+// newDir is the directory that holds the downsampled metrics until they replace the metrics of the run.
 const newDir = ".downsampled"
 
-// heavy returns the parts of a run that reducing removes.
+// heavy returns the directories that reducing removes from a run.
 func heavy() []string {
 	return []string{result.TSDBDir, result.TracesDir, result.ProfileDir, planeDir}
 }
 
-// contents describes the files of a unit. Paths are relative to the folder.
+// contents describes the files of a unit (a run, or a comparison or search with its runs). Paths are relative to the
+// folder.
 type contents struct {
-	dirs     []string // directories that an active process locks
+	dirs     []string // directories that a process locks while it uses them
 	runs     []reducible
 	planes   []string // directories of control planes
 	variants []string // names of the variants of a comparison
 	foreign  []string // files that no run writes
-	measured bool     // the unit has more than the results of a run
-	left     bool     // a run lists objects that it left in a user's cluster
+	measured bool     // whether the unit has measurements, not only the results of a run
+	left     bool     // whether a run lists objects that it left in a user's cluster
 
 	bytes int64
 }
@@ -46,7 +47,7 @@ type reducible struct {
 	dir           string
 	metrics, rest int64         // bytes of the metrics, and of the other parts that reducing removes
 	interval      time.Duration // time between two samples if the run was downsampled
-	unfinished    bool          // a prune was interrupted while it downsampled the run
+	unfinished    bool          // whether a prune was interrupted while it downsampled the run
 }
 
 // canBe reports whether the run can be reduced or, if the interval is not 0, downsampled to the interval.
@@ -69,7 +70,7 @@ func (c contents) unfinished() bool {
 	return slices.ContainsFunc(c.runs, func(r reducible) bool { return r.unfinished })
 }
 
-// contentsOf reads the names and sizes of all files of a unit.
+// contentsOf reads the names and sizes of all files of a unit (a run, or a comparison or search with its runs).
 func contentsOf(root *os.Root, f Found) (contents, error) {
 	w := walker{root: root, folder: f.Folder}
 	var err error
@@ -91,7 +92,7 @@ func contentsOf(root *os.Root, f Found) (contents, error) {
 	return w.contents, err
 }
 
-// Names of the directories in comparisons and searches.
+// These functions match the names of the directories in comparisons and searches.
 var (
 	isSide  = regexp.MustCompile(`^[ab]$`).MatchString
 	isPair  = regexp.MustCompile(`^[0-9]{2,}$`).MatchString
@@ -109,7 +110,8 @@ func (w *walker) search(dir string) error {
 	return w.group(dir, []string{result.CapacityFile, result.CapacityHTMLFile, result.JUnitFile}, isTrial, w.run)
 }
 
-// group reads a directory that has only certain files, and subdirectories with certain names.
+// group reads the directory of a comparison or search. It may contain the given files, and subdirectories whose names
+// match isSub. group calls sub for each of these subdirectories.
 func (w *walker) group(dir string, files []string, isSub func(name string) bool, sub func(dir string) error) error {
 	w.dirs, w.measured = append(w.dirs, dir), true
 	entries, err := fs.ReadDir(w.root.FS(), dir)
@@ -174,7 +176,7 @@ func (w *walker) run(dir string) error {
 	return err
 }
 
-// file adds a file to the contents.
+// file adds a file to the contents. `ours` means that a run, comparison or search wrote it.
 func (w *walker) file(name string, e fs.DirEntry, ours bool) error {
 	info, err := e.Info()
 	if err != nil {
@@ -189,12 +191,12 @@ func (w *walker) file(name string, e fs.DirEntry, ours bool) error {
 	return nil
 }
 
-// wrote knows the files that a run wrote.
+// wrote identifies the files that a run wrote.
 type wrote struct {
 	result.Run
 	reduced    result.Reduced
-	whole      bool // Run lists all files
-	unfinished bool // the metrics may be older than those that reduced lists
+	whole      bool // whether Run lists all files of the run
+	unfinished bool // whether reduced may list newer metrics than the run has, because a prune was interrupted
 }
 
 // has reports whether the run wrote the file rel. top is the first part of rel.
@@ -221,7 +223,7 @@ func (r wrote) has(top, rel string, isDir bool) bool {
 
 var (
 	isRecording  = regexp.MustCompile(`^recording-.*-[0-9a-f]{8}\.jsonl$`).MatchString
-	isUnfinished = regexp.MustCompile(`^\.[a-z]+\.(json|jsonl|xml|html|yaml)-[0-9]+$`).MatchString // of a process that was killed while it wrote a file
+	isUnfinished = regexp.MustCompile(`^\.[a-z]+\.(json|jsonl|xml|html|yaml)-[0-9]+$`).MatchString // matches unfinished files of a killed process
 )
 
 // size returns the size of all files in a directory.

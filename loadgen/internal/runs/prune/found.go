@@ -20,14 +20,14 @@ import (
 // Kind is the kind of an entry of a folder.
 type Kind string
 
-// The values of Kind. The empty Kind is an entry that is not a run.
+// The values of Kind. The empty Kind means that the entry is not a run, comparison or search.
 const (
 	Run      Kind = "run"
 	Variants Kind = "comparison of variants"
 	AB       Kind = "A/B comparison"
 	Search   Kind = "capacity search"
 	Searches Kind = "comparison of capacities"
-	Rest     Kind = "rest" // what an interrupted prune left
+	Rest     Kind = "rest" // remains of an interrupted prune
 )
 
 // Verdicts that only prune uses.
@@ -36,7 +36,7 @@ const (
 	NotJudged   = "not judged"  // a run without result.json
 )
 
-// Verdicts lists the verdicts by which units can be selected.
+// Verdicts returns the verdicts that Criteria.Verdicts may contain.
 func Verdicts() []string {
 	return []string{string(result.Pass), string(result.Fail), string(result.NoData), NotJudged, Interrupted}
 }
@@ -51,12 +51,12 @@ type Found struct {
 	Verdicts []string          `json:"verdicts,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Bytes    int64             `json:"bytes"`
-	Alone    string            `json:"-"` // why the entry must be left alone, or ""
+	Alone    string            `json:"-"` // reason why prune must not change the entry, or ""
 
 	contents
 }
 
-// restPrefix is the prefix of the name of a directory while it is removed.
+// restPrefix is the prefix of the name of a directory that is being removed.
 const restPrefix = ".pruned-"
 
 // Scan lists the entries of folders. It returns a usage error if a folder is a symbolic link, or belongs to a run or a
@@ -167,7 +167,7 @@ func inspect(root *os.Root, folder, name string) Found {
 	return f
 }
 
-// read reads the directory of a unit. The error says why the directory must be left alone.
+// read reads the directory of a unit. The error is the reason why prune must not change the directory.
 func (f *Found) read(root *os.Root) error {
 	dir := filepath.Join(f.Folder, f.Name)
 	group := groupIn(dir)
@@ -290,7 +290,7 @@ func (f *Found) group(kind Kind, scenario string, started, ended time.Time, code
 	}
 }
 
-// active returns the reason why a process may still use the unit, or "".
+// active returns the reason why a process may still use the entry, or "".
 func active(root *os.Root, f Found) string {
 	unlock, busy, err := lock(root, f.dirs)
 	switch {

@@ -20,11 +20,11 @@ import (
 // Criteria select runs. A run must meet all criteria that are set.
 type Criteria struct {
 	OlderThan time.Duration     // minimum age; 0: any
-	Keep      int               // number of the newest selected units to keep, for each kind and scenario; 0: keep none
+	Keep      int               // number of newest selected units to keep for each kind and scenario; 0: none
 	MaxSize   int64             // maximum size of the units in a folder, in bytes: remove the oldest until they fit; 0: no limit
-	Verdicts  []string          // the unit has one of these verdicts; nil: any
-	Labels    map[string]string // the unit has all these labels
-	Reduce    bool              // reduce the runs to their results instead of removing them
+	Verdicts  []string          // the unit must have one of these verdicts; nil: any
+	Labels    map[string]string // the unit must have all these labels
+	Reduce    bool              // whether to reduce the runs to their results instead of removing them
 	// Downsample is the interval to which the metrics of the runs are downsampled, instead of removing the runs; 0: do
 	// not downsample.
 	Downsample time.Duration
@@ -54,9 +54,9 @@ type Decision struct {
 	Action Action `json:"action"`
 	Why    string `json:"why"`
 	Frees  int64  `json:"freesBytes"` // bytes that the action frees; before Apply, the maximum if the action is Downsample or Resume
-	Coarse bool   `json:"-"`          // the entry is kept because its metrics already have at most one sample per interval
+	Coarse bool   `json:"-"`          // whether the reason to keep it is that its metrics have few samples already
 
-	interval time.Duration // of Downsample
+	interval time.Duration // interval of the action Downsample
 }
 
 // Plan decides what to do with each entry of the folders. In each folder, the decisions begin with the remains of an
@@ -108,7 +108,7 @@ func (p *planner) action() Action {
 	return Remove
 }
 
-// start applies the criteria that depend only on the entry.
+// start applies the criteria that do not depend on other entries.
 func (p *planner) start(f Found) Decision {
 	if f.Kind != Rest {
 		p.total[f.Folder] += f.Bytes
@@ -137,7 +137,7 @@ func (p *planner) start(f Found) Decision {
 	return d
 }
 
-// finish applies MaxSize to a decision to remove, and states the reason.
+// finish applies Criteria.MaxSize to a decision to remove an entry, and states the reason.
 func (p *planner) finish(d *Decision) {
 	total := p.total[d.Folder]
 	if p.MaxSize > 0 && total <= p.MaxSize {
@@ -166,8 +166,8 @@ func (p *planner) finish(d *Decision) {
 
 func kept(f Found, why string) Decision { return Decision{Found: f, Action: Keep, Why: why} }
 
-// done keeps a unit in which there is nothing to reduce, or, if the interval is not 0, nothing to downsample: its metrics
-// already have at most one sample per interval.
+// done returns the decision to keep a unit in which there is nothing to reduce. If the interval is not 0, there is
+// nothing to downsample: the metrics already have at most one sample per interval.
 func done(f Found, interval time.Duration) Decision {
 	if interval == 0 || len(f.runs) == 0 {
 		return kept(f, "nothing to reduce")

@@ -25,9 +25,9 @@ type run struct {
 
 func (r run) at(part ...string) string { return path.Join(r.dir, path.Join(part...)) }
 
-// reduce removes the heavy parts of a run. If the interval is not 0, it replaces the metrics by downsampled metrics instead
-// of removing them. It first records the change, so that an interruption leaves no run whose parts seem to be lost. It
-// returns false if the metrics already have at most one sample per interval.
+// reduce removes the heavy parts of a run. If the interval is not 0, it replaces the metrics by downsampled metrics
+// instead of removing them. It first records the change in reduced.json, so that no parts of the run seem lost after an
+// interruption. It returns false if the metrics already have at most one sample per interval.
 func (r run) reduce(ctx context.Context, interval time.Duration, now time.Time) (bool, error) {
 	to, err := result.ReadReduced(r.path)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r run) downsample(ctx context.Context, interval time.Duration) (digests ma
 	return digests, nil
 }
 
-// record writes reduced.json, and syncs it, because finish then removes data.
+// record writes reduced.json and syncs it to disk, because finish then removes data.
 func (r run) record(to result.Reduced) error {
 	data, err := json.MarshalIndent(to, "", "  ")
 	if err != nil {
@@ -113,8 +113,8 @@ func (r run) finish(is result.Reduced) error {
 	return r.RemoveAll(r.at(newDir))
 }
 
-// resume finishes what an interrupted reduce left. It removes metrics in newDir that reduced.json does not list: they are
-// incomplete, or have already been moved.
+// resume finishes what an interrupted reduce left. It removes metrics in newDir that reduced.json does not list,
+// because they are incomplete or have already replaced the metrics of the run.
 func (r run) resume() error {
 	is, err := result.ReadReduced(r.path)
 	if err != nil {

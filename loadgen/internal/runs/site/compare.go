@@ -19,10 +19,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// maxOver is the maximum number of runs on a page that shows runs over each other.
+// maxOver is the maximum number of runs on a page that overlays runs.
 const maxOver = 6
 
-// selected returns the entries that a request names, or the reason why they cannot be shown over each other.
+// selected returns the entries that a request names, or the reason why a page cannot overlay them.
 func selected(s runs.Snapshot, r *http.Request) (all []*runs.Entry, why string) {
 	names := r.URL.Query()["run"]
 	if n := len(names); n < 2 || n > maxOver {
@@ -42,7 +42,7 @@ func selected(s runs.Snapshot, r *http.Request) (all []*runs.Entry, why string) 
 	return all, ""
 }
 
-// serveComparison sends the page of several runs over each other.
+// serveComparison sends the page that overlays the charts of several runs.
 func (s *Server) serveComparison(w http.ResponseWriter, r *http.Request) {
 	now, groups, _ := s.state()
 	all, why := selected(now, r)
@@ -59,7 +59,7 @@ func (s *Server) serveComparison(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b.Bytes()) // an error means that the browser has disconnected
 }
 
-// comparison writes the page of several runs over each other. all is sorted by the start of the runs.
+// comparison writes the page that overlays the charts of several runs. `all` is sorted by the start of the runs.
 func comparison(ctx context.Context, w io.Writer, all []*runs.Entry, groups []group, l links) (err error) {
 	over := make([]report.Overlaid, len(all))
 	names := shortNames(all)
@@ -97,7 +97,7 @@ func shortNames(all []*runs.Entry) (names []string) {
 	return names
 }
 
-// groupsWith returns groups, the group of an entry first.
+// groupsWith returns groups with the group of an entry in front.
 func groupsWith(groups []group, e *runs.Entry) []group {
 	at := slices.IndexFunc(groups, func(g group) bool { return slices.Contains(g.all, e) })
 	if at < 0 {
@@ -107,7 +107,7 @@ func groupsWith(groups []group, e *runs.Entry) []group {
 }
 
 // known returns sentences about the runs `all`: that their scenarios differ, or which changes the trend of their group
-// has between the first and the last of them.
+// has between the first and the last of these runs.
 func known(all []*runs.Entry, groups []group) (sentences []string) {
 	first, last := all[0], all[len(all)-1]
 	if slices.ContainsFunc(all, func(e *runs.Entry) bool { return !e.Like(first) }) {
@@ -125,18 +125,18 @@ func known(all []*runs.Entry, groups []group) (sentences []string) {
 	return sentences
 }
 
-// maxSpecs is the maximum number of fields of the scenario in the command.
+// maxSpecs is the maximum number of scenario fields that the `loadgen ab` command of a page sets.
 const maxSpecs = 5
 
-// command returns the `loadgen ab` command that compares the last run (B) with the first one (A), or "" if they ran
-// different scenarios, or if nothing differs that the command can set. The command begins with the scenario of one run,
-// and sets the fields in which the scenario of the other run differs.
+// command returns the `loadgen ab` command that compares the last run (B) with the first one (A). The command begins
+// with the scenario of one run, and sets the fields in which the scenario of the other run differs. command returns ""
+// if the runs have different scenarios, or if they do not differ in anything that the command can set.
 func command(all []*runs.Entry, differs []runs.Difference, l links) string {
 	a, b := all[0], all[len(all)-1]
 	if a.Scenario != b.Scenario {
 		return ""
 	}
-	var onlyA, onlyB []string // --set of what A has and B lacks or has differently, and the other way round
+	var onlyA, onlyB []string // flags that set the values of A (--a) or of B (--b) where both differ
 	for _, d := range differs {
 		field, ok := strings.CutPrefix(d.Name, runs.FieldPrefix)
 		from, to := d.Values[0], d.Values[len(d.Values)-1]

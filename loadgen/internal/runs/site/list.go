@@ -75,7 +75,7 @@ func listPage(s runs.Snapshot, v view, latest news, groups []group, l links) doc
 	return d
 }
 
-// leftOut returns the directories that are not in the list, as text.
+// leftOut returns sentences about the directories that are not in the list.
 func leftOut(s runs.Snapshot) (text []string) {
 	if len(s.Foreign) > 0 {
 		text = append(text, strings.Join(s.Foreign, ", "))
@@ -196,16 +196,16 @@ func gatesOf(e *runs.Entry) string {
 	return text
 }
 
-// maxNews is the maximum number of changes, and of spikes, on the page of the list.
+// maxNews is the maximum number of changes, and of spikes, that the page with the list shows.
 const maxNews = 5
 
-// news are the latest changes for the worse in all groups, and spikes in their newest runs.
+// news holds the latest changes for the worse in all groups, and the spikes in the newest runs of the groups.
 type news struct {
 	changes []change
 	spikes  []spike
 }
 
-// newest is the number of latest runs of a group whose spikes count as news.
+// newest is the number of latest runs of a group in which spikes count as news.
 const newest = 30
 
 func latestNews(groups []group) (n news) {

@@ -27,8 +27,8 @@ func (l links) navigation(groups []group) []document.Link {
 	return nav
 }
 
-// around returns the links at the top of the page of an entry, relative to its directory: to the list, the trends of its
-// scenario, and the runs of the scenario before and after it.
+// around returns the links at the top of the page of an entry: to the list, to the trends of its scenario, and to the
+// previous and next run of the scenario. The links are relative to the directory of the entry.
 func (l links) around(e *runs.Entry, groups []group) []document.Link {
 	nav := []document.Link{{Text: "All runs", To: l.home()}}
 	for _, g := range groups {

@@ -22,7 +22,7 @@ import (
 type Published struct {
 	Dir   string   `json:"dir"`
 	Runs  int      `json:"runs"`
-	Bytes int64    `json:"bytes"` // of all files
+	Bytes int64    `json:"bytes"` // total size of all files
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -124,8 +124,8 @@ func (w *writer) all(s runs.Snapshot) (p Published, err error) {
 	return Published{Runs: len(s.Entries), Bytes: w.bytes, Notes: w.notes}, w.ctx.Err()
 }
 
-// comparison writes the page of runs over each other, if there are any and they can be read. It returns the links of all
-// pages.
+// comparison writes the page that overlays the runs `over`, unless `over` is nil or the runs cannot be read. It returns
+// the links for all pages.
 func (w *writer) comparison(over []*runs.Entry, groups []group) (links, error) {
 	without, with := links{static: true}, links{static: true, compare: "compare.html"}
 	if over == nil {
@@ -142,7 +142,7 @@ func (w *writer) comparison(over []*runs.Entry, groups []group) (links, error) {
 	})
 }
 
-// comparable returns the runs that a static site shows over each other, the oldest first: all runs, if they are two to
+// comparable returns the runs that a static site overlays on one page, the oldest first: all runs, if they are two to
 // six runs of one scenario. Otherwise it returns nil.
 func comparable(all []*runs.Entry) (over []*runs.Entry) {
 	for _, e := range all {
@@ -165,7 +165,7 @@ func (w *writer) document(name string, d document.Document) error {
 	return w.write(name, func(to io.Writer) error { return document.Write(to, d) })
 }
 
-// readable returns an entry, without its page if that cannot be read.
+// readable returns an entry or, if its page cannot be read, a copy of the entry without the page.
 func (w *writer) readable(e *runs.Entry) *runs.Entry {
 	if e.Page == "" {
 		return e

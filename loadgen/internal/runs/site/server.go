@@ -28,12 +28,12 @@ import (
 type Server struct {
 	index *runs.Index
 	mux   *http.ServeMux
-	id    string // differs from the IDs of earlier servers at the same address
+	id    string // ID of this server, which differs from the IDs of earlier servers at the same address
 
-	reading chan struct{} // limits the number of pages that are made from metrics at once
+	reading chan struct{} // limits how many pages are made from metrics at the same time
 
 	mu      sync.Mutex
-	version int // of the index, for which groups and changes were computed
+	version int // version of the index from which groups and latest were computed
 	groups  []group
 	latest  news
 }
@@ -76,7 +76,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// state returns the entries, their groups and their news.
+// state returns the state of the index, and the groups and news that were computed from it.
 func (s *Server) state() (runs.Snapshot, []group, news) {
 	now := s.index.Snapshot()
 	s.mu.Lock()
@@ -208,7 +208,7 @@ var files = map[string]string{
 // a folder may come from anyone.
 const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; sandbox allow-scripts"
 
-// serveRun sends a file of an entry, or the page of an entry that has no report.
+// serveRun sends a file of an entry, or a generated page if the entry has no report.
 func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {
 	dir, name := path.Split(r.PathValue("path"))
 	now, groups, _ := s.state()
@@ -252,7 +252,8 @@ func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {
 // refresh is the time after which a browser loads the page of an active run again, in seconds.
 const refresh = "10"
 
-// serveActive sends the report so far of an active run or, if the run has recorded too little, the page of the entry.
+// serveActive sends a report about an active run so far. If the run has recorded too little, it sends the page of the
+// entry.
 func (s *Server) serveActive(w http.ResponseWriter, r *http.Request, e *runs.Entry, groups []group) {
 	w.Header().Set("Refresh", refresh)
 	var page []byte

@@ -1,5 +1,5 @@
-// Package site makes the pages about a folder of runs: the list of all runs, the trends of their metrics, and several
-// runs over each other. Server serves them to browsers, and Publish writes them as files.
+// Package site makes the pages about a folder of runs: the list of all runs, the trends of their metrics, and charts
+// that overlay several runs. Server serves the pages to browsers, and Publish writes them as files.
 package site
 
 import (
@@ -19,11 +19,11 @@ import (
 //go:embed site.js
 var script string
 
-// links returns the addresses of the pages. All addresses are relative to the directory of the list.
+// links computes the addresses of the pages, relative to the directory of the list.
 type links struct {
-	static bool // the pages are files, and no server filters the list
-	alone  bool // there is only this file, without links to others
-	// compare is the page of the published runs over each other; only for files.
+	static bool // whether the pages are files, without a server that filters the list
+	alone  bool // whether the page is a single file without links to other pages
+	// compare is the page of a static site that overlays all published runs, or "".
 	compare string
 }
 
@@ -73,7 +73,7 @@ func (l links) dir(e *runs.Entry) string {
 	return e.Dir
 }
 
-// over returns the address of the page of the given runs over each other.
+// over returns the address of the page that overlays the given runs.
 func (l links) over(all ...*runs.Entry) string {
 	if l.static {
 		return l.compare
@@ -99,7 +99,7 @@ func query(pairs ...string) string {
 	return "?" + v.Encode()
 }
 
-// longestSlug is the maximum number of characters of a name in the name of a file.
+// longestSlug is the maximum number of characters that a file name contains from the name of a scenario and variant.
 const longestSlug = 100
 
 // trendFile returns the name of the file with the trends of a scenario and a variant.
@@ -111,7 +111,7 @@ func trendFile(scenario, variant string) string {
 	return "trend-" + slug + ".html"
 }
 
-// newDocument returns a page with the script of all pages. The script of files sends no requests.
+// newDocument returns a page with the script that all pages share. In a static site, the script sends no requests.
 func (l links) newDocument(title string) document.Document {
 	return document.Document{Title: title + ": Stormglass", Heading: title, Script: template.JS(script), Live: !l.static}
 }

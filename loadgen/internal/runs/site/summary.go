@@ -24,7 +24,7 @@ const maxSummaries = 10
 // Summary is the Markdown about the latest run of each scenario, for a pull request.
 type Summary struct {
 	latest   []*runs.Entry
-	baseline map[*runs.Entry][]*runs.Entry // by latest run: the runs to compare with, the newest first
+	baseline map[*runs.Entry][]*runs.Entry // runs to compare with, by latest run of a scenario; the newest first
 }
 
 // NewSummary returns the summary of the runs in an index. With a baseline, it also compares them with the runs of the
@@ -88,7 +88,7 @@ func (s Summary) Write(w io.Writer) error {
 // minChange is the smallest relative change of a value that a summary emphasizes, as in `loadgen ab`.
 const minChange = 0.05
 
-// against compares a run with the runs of a baseline, as Markdown.
+// against returns a comparison of a run with the runs of a baseline, as Markdown.
 func against(e *runs.Entry, baseline []*runs.Entry) string {
 	var b strings.Builder
 	span := when(baseline[0])

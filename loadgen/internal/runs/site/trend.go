@@ -62,7 +62,7 @@ func (g group) name() string {
 	return g.scenario + " (" + g.variant + ")"
 }
 
-// change is a change of a metric, with what changed in the runs.
+// change is a change of a metric in the trend of a group.
 type change struct {
 	group         group
 	figure        result.TrendFigure
@@ -85,7 +85,7 @@ func changesOf(g group, t result.Trend) (all []change) {
 	return all
 }
 
-// worse reports whether the metric became worse.
+// worse reports whether the change is for the worse.
 func (c change) worse() bool { return (c.at.After > c.at.Before) == (c.figure.Better == "lower") }
 
 // size returns the means before and after the change, as text.
@@ -205,8 +205,8 @@ func trendPage(groups []group, g group, l links) document.Document {
 	return d
 }
 
-// nearBound is the largest ratio of a gate's bound to the largest value at which the chart shows the bound. A higher bound
-// would squeeze all values.
+// nearBound limits when a chart shows the bound of a gate: the bound must be at most nearBound times the largest value.
+// A higher bound would squeeze all values.
 const nearBound = 3
 
 // chart returns the chart of a metric: a dot for each run, a line at each change, and the bound of a gate.
@@ -260,7 +260,7 @@ func (g group) chart(f result.TrendFigure, l links) document.Figure {
 // spike is a single value that is far from its neighbours.
 type spike struct {
 	figure       result.TrendFigure
-	value, usual float64 // usual is the value of a neighbour
+	value, usual float64 // usual is the value of the nearest run without a spike
 	run          *runs.Entry
 }
 
@@ -336,7 +336,7 @@ func trendCSV(g group) string {
 	return b.String()
 }
 
-// WriteTrend writes the page with the trends of the scenario and variant with the most runs in the index, as one file. The
+// WriteTrend writes a page as one file: the trends of the scenario and variant with the most runs in the index. The
 // page names the other scenarios and variants.
 func WriteTrend(ctx context.Context, w io.Writer, index *runs.Index) error {
 	index.Scan(ctx)
