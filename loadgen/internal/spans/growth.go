@@ -16,7 +16,8 @@ const (
 )
 
 // Grown returns the spans that take more time on the critical path of a request in the runs b than in the runs a. It
-// returns at most 5, the largest growth first. It ignores runs without traces, and requests that the runs a did not send.
+// returns at most 5 spans, the largest growth first. It ignores runs without traces, and requests that the runs a did
+// not send.
 func Grown(a, b []*result.Traces) []result.SpanGrowth {
 	before, sent := means(a)
 	after, latency := means(b)
@@ -36,8 +37,8 @@ func Grown(a, b []*result.Traces) []result.SpanGrowth {
 	return all[:min(len(all), maxGrown)]
 }
 
-// means returns the mean time of each span on the critical path of a request, and the mean latency of the requests. Both
-// are means over all runs, in seconds.
+// means returns the mean time of each span on the critical path of a request, and the mean latency of each kind of
+// request. Both are means over all runs, in seconds.
 func means(runs []*result.Traces) (critical map[nameKey]float64, latency map[requestKey]float64) {
 	requests := map[requestKey]float64{}
 	critical, latency = map[nameKey]float64{}, map[requestKey]float64{}

@@ -11,16 +11,17 @@ import (
 
 // Limits configure a Keeper. A zero field means the default.
 type Limits struct {
-	// Slowest, Sample and Failed are the numbers of traces to keep for each group of a load; default 5, 3 and 5. For each
-	// group of another client, the Keeper keeps the 2 slowest and the first 2 failed traces.
+	// Slowest, Sample and Failed are the numbers of traces to keep for each group of a load; default 5, 3 and 5. A group
+	// contains requests with the same client, verb, resource and phase. For each group of another client, the Keeper keeps
+	// the 2 slowest and the first 2 failed traces.
 	Slowest, Sample, Failed int
 	// Bytes is the maximum size of all traces in memory; default 32 MiB.
 	Bytes int
 	// Settle is how long the Keeper waits for the spans of a request that has ended; default 3 s. Wait is how long it
 	// holds spans of a request that has not ended; default 70 s, longer than the default timeout of a load's requests.
 	Settle, Wait time.Duration
-	// Groups is the maximum number of groups; default 300. The Keeper begins a group of another client only while there
-	// are fewer than half as many groups. It does not keep traces of further groups.
+	// Groups is the maximum number of groups; default 300. The Keeper reserves half of them for loads. It does not keep
+	// traces of further groups.
 	Groups int
 }
 
@@ -31,7 +32,7 @@ func (l Limits) defaults() Limits {
 	return l
 }
 
-// of returns the numbers of slowest, random and failed traces to keep of a load, or of another client.
+// of returns the numbers of traces to keep in a group, for a load (client is empty) or another client.
 func (l Limits) of(client string) (slowest, sample, failed int) {
 	if client == "" {
 		return l.Slowest, l.Sample, l.Failed
@@ -39,36 +40,37 @@ func (l Limits) of(client string) (slowest, sample, failed int) {
 	return 2, 0, 2
 }
 
-// Counts says what a Keeper received and what it dropped.
+// Counts holds the numbers of spans and requests that a Keeper received and dropped.
 type Counts struct {
 	// Spans is the number of received spans, and Requests the number of traced requests.
 	Spans    int64 `json:"spans"`
 	Requests int64 `json:"requests"`
-	// Incomplete: requests whose spans are missing or contradict each other. They are not part of the statistics
+	// Incomplete is the number of requests whose spans are missing or contradict each other. The statistics omit them.
 	Incomplete int64 `json:"incomplete"`
-	// Unmatched: spans of watches, of requests that did not end in time, and of operations that belong to no request
+	// Unmatched is the number of spans of watches, of requests that did not end in time, and of operations outside of
+	// requests.
 	Unmatched int64 `json:"unmatched"`
-	// Full: spans that were dropped because the memory for traces was full
+	// Full is the number of spans that were dropped because the memory for traces was full.
 	Full int64 `json:"full"`
-	// Cut: spans with a text that was cut off, attributes or events that were dropped, or a time that was corrected
+	// Cut is the number of spans with a shortened text, dropped attributes or events, or a corrected time.
 	Cut int64 `json:"cut"`
-	// Late: spans that arrived after the Keeper had dropped their trace
+	// Late is the number of spans that arrived after the Keeper had dropped their trace.
 	Late int64 `json:"late"`
-	// Excess: spans that were dropped because their trace had too many
+	// Excess is the number of spans that were dropped because their trace had too many spans.
 	Excess int64 `json:"excess"`
-	// Skipped: requests that were not traced because the memory for traces was nearly full
+	// Skipped is the number of requests that were not traced because the memory for traces was nearly full.
 	Skipped int64 `json:"skipped"`
 }
 
 // Keeper receives spans and requests in any order. In each group, it keeps the traces of the slowest requests, of a
-// uniform random sample and of the first failed requests. It sums up the spans of all requests. Its memory is bounded. It
-// is not safe for concurrent use.
+// uniform random sample and of the first failed requests. It adds up the spans of all requests. Its memory is bounded.
+// It is not safe for concurrent use.
 type Keeper struct {
 	limits   Limits
 	random   *rand.Rand
 	traces   map[TraceID]*held
-	waiting  list.List // *held: traces whose request has not ended, the oldest first
-	settling list.List // *held: traces whose request has ended, but whose last spans may still arrive; the oldest first
+	waiting  list.List // traces (*held) whose request has not ended, the oldest first
+	settling list.List // traces (*held) whose request has ended, but whose last spans may still arrive; the oldest first
 	dropped  *recent   // traces whose later spans the Keeper drops
 	linked   *recent   // maps a trace that an API server began to the client's trace
 	groups   map[groupKey]*group
@@ -86,10 +88,10 @@ type held struct {
 	lost    int
 	bytes   int
 	request *Request      // nil until the request has ended
-	since   int64         // when it was added to list, in nanoseconds since 1970
-	list    *list.List    // Keeper.waiting or Keeper.settling; nil: neither
-	element *list.Element // in list
-	uses    int           // number of sets that contain the trace, and 1 if it is in list
+	since   int64         // time when the trace was added to list, in nanoseconds since 1970
+	list    *list.List    // list that contains the trace: Keeper.waiting, Keeper.settling or nil
+	element *list.Element // element of the trace in list
+	uses    int           // number of sets that contain the trace, plus 1 if list is not nil
 }
 
 // overhead is the approximate size of a trace without spans, in bytes.
@@ -110,7 +112,7 @@ type phase struct {
 
 type groupKey struct{ load, client, verb, resource, phase string }
 
-// group holds the kept traces of a load or other client, verb, resource and phase.
+// group holds the kept traces of requests with the same client (a load or another), verb, resource and phase.
 type group struct {
 	slow      []*held
 	sample    []*held
@@ -130,7 +132,8 @@ func NewKeeper(l Limits, seed uint64) *Keeper {
 // Counts returns what the Keeper received and dropped so far.
 func (k *Keeper) Counts() Counts { return k.counts }
 
-// BeginPhase begins a phase. A request belongs to the phase in which it was due.
+// BeginPhase begins a phase at the time `at`, in nanoseconds since 1970. A request belongs to the phase in which it was
+// due.
 func (k *Keeper) BeginPhase(name string, at int64) { k.phases = append(k.phases, phase{name, at}) }
 
 func (k *Keeper) phaseAt(at int64) (name string) {
@@ -203,8 +206,8 @@ func (k *Keeper) add(s Span, now int64) {
 	k.shrink(h)
 }
 
-// other looks for a request of another client in the trace h, to which s was just added. Only the trace of another
-// client's request has a span without a parent.
+// other looks for a request of another client in the trace h, after the span s was added. A span without a parent shows
+// that the trace is not a trace of a load's request.
 func (k *Keeper) other(h *held, s *Span, now int64) {
 	fresh := h.spans[len(h.spans)-1:]
 	if s.Parent == (ID{}) && h.list == &k.waiting {
@@ -234,7 +237,7 @@ func (k *Keeper) Request(r Request, now int64) {
 	k.ended(h, r)
 }
 
-// hold begins to hold a trace whose request has not ended.
+// hold adds a trace whose request has not ended.
 func (k *Keeper) hold(id TraceID, now int64) *held {
 	h := &held{id: id}
 	k.traces[id] = h
@@ -252,7 +255,7 @@ func (k *Keeper) move(h *held, to *list.List, now int64) {
 	h.list, h.element, h.since = to, to.PushBack(h), now
 }
 
-// ended records the request of a trace.
+// ended records that the request r of a trace has ended.
 func (k *Keeper) ended(h *held, r Request) {
 	k.counts.Requests++
 	h.request = &r
@@ -273,7 +276,8 @@ func (k *Keeper) group(key groupKey) *group {
 }
 
 // offer adds a trace to the slowest, sampled or failed traces of its group, if it is one of them. A trace with spans
-// replaces a trace without: if the API servers sample fewer requests than the loads, most traces have no spans.
+// replaces a trace without spans, because most traces have no spans if the API servers sample fewer requests than the
+// loads.
 func (k *Keeper) offer(h *held) {
 	g := k.group(h.request.group())
 	if g == nil {
@@ -341,7 +345,8 @@ func (k *Keeper) settle(h *held) {
 	}
 }
 
-// release removes a trace from a set or list. If the trace is in no other, release drops it and its later spans.
+// release records that a set or list no longer contains a trace. If no other contains it, release drops the trace and
+// its later spans.
 func (k *Keeper) release(h *held) {
 	if h.uses--; h.uses == 0 {
 		k.forget(h)
@@ -354,12 +359,12 @@ func (k *Keeper) forget(h *held) {
 	k.bytes -= overhead + h.bytes
 }
 
-// maxAtOnce is the maximum number of traces that the arrival of a span or a request settles. Settling many, such as those
-// of a stall 3 s ago, would delay the load of the request.
+// maxAtOnce is the maximum number of traces that the arrival of a span or a request settles. If it settled many traces
+// at once, for example after a stall, this would delay the load that sent the request.
 const maxAtOnce = 4
 
-// expire settles the traces whose spans have arrived by now, and drops those whose request has not ended in time, at most
-// `most` of each. It returns their number.
+// expire settles the traces that the Keeper has waited long enough for, and drops the traces whose request has not
+// ended in time. It handles at most `most` of each kind, and returns the number of all.
 func (k *Keeper) expire(now int64, most int) (settled int) {
 	for _, l := range [...]struct {
 		*list.List

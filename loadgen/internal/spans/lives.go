@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	maxWorkloads = 5  // workloads whose pods are followed
-	maxPods      = 2  // pods of each workload that are followed
-	maxWrites    = 24 // kept writes: the latest of a workload's Deployment and ReplicaSets, and the first of a pod
+	maxWorkloads = 5  // maximum number of workloads whose pods are followed
+	maxPods      = 2  // maximum number of followed pods of each workload
+	maxWrites    = 24 // maximum number of kept writes: the latest of the owners of a workload's pods, and the first of a pod
 )
 
 // lives follows the writes that create pods and make them ready. It draws a uniform sample of workloads, and of the pods
@@ -21,11 +21,11 @@ const (
 // traces nearly in the order of their requests.
 type lives struct {
 	seed      uint64
-	workloads sample[*workloadWrites] // by NAMESPACE/NAME
+	workloads sample[*workloadWrites] // followed workloads, by NAMESPACE/NAME
 }
 
 type workloadWrites struct {
-	owners []ownerWrite // the latest writes, without writes of /status
+	owners []ownerWrite // latest writes of the Deployment and ReplicaSets, except of /status
 	pods   sample[*podWrites]
 }
 
@@ -38,9 +38,9 @@ type ownerWrite struct {
 // podWrites holds the writes in the life of a pod.
 type podWrites struct {
 	before []*held // the last writes of the Deployment and the ReplicaSet before the pod was created
-	own    []*held // from the creation to the deletion
-	slice  *held   // the first write of an EndpointSlice after the last of own; nil: none yet
-	ended  bool    // the pod was deleted
+	own    []*held // writes of the pod, from its creation to its deletion
+	slice  *held   // first write of an EndpointSlice after the last write in own; nil: none yet
+	ended  bool    // whether the pod was deleted
 }
 
 // add adds a trace if its request wrote an object that l follows. It calls release for each trace that l no longer needs.
@@ -103,7 +103,7 @@ func (p *podWrites) add(h *held, owners []ownerWrite, name string, release func(
 	}
 }
 
-// published adds a write of an EndpointSlice, unless the pod has one after its last own write.
+// published adds a write of an EndpointSlice, unless the pod already has one since the last write in p.own.
 func (p *podWrites) published(h *held) {
 	if n := len(p.own); n > 0 && !p.ended && p.slice == nil && p.own[n-1].request.Due <= h.request.Due {
 		h.uses++
@@ -149,7 +149,7 @@ func releaseAll(writes []*held, release func(*held)) {
 	}
 }
 
-// kept returns the traces of the writes in rows.
+// kept returns the traces of the writes that rows returns.
 func (l *lives) kept() (all []*held) {
 	for _, w := range l.workloads.all {
 		for _, p := range w.value.pods.all {

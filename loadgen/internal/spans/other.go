@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Attributes of the API server's span for a request (OpenTelemetry's semantic conventions for HTTP).
+// These are attributes of the API server's span for a request (OpenTelemetry's semantic conventions for HTTP).
 const (
 	attributeMethod = "http.request.method"
 	attributeStatus = "http.response.status_code"
@@ -19,8 +19,8 @@ type rooted struct {
 	root ID
 }
 
-// reroot makes a span the root of its trace. The API server records the request of a privileged client as a child of the
-// span "authentication", which has already ended.
+// reroot makes a span the root of its trace. This is necessary because the API server records the request of a
+// privileged client as a child of the span "authentication", which has already ended.
 func reroot(all []Span, root ID) {
 	for i := range all {
 		switch s := &all[i]; {

@@ -187,8 +187,8 @@ func (v *value) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// longestText is the maximum size in memory of the spans in a line of OTLP/JSON, in bytes. JSON may need six bytes for a
-// byte of text, and ReadOTLP must accept the line.
+// longestText is the maximum size in memory of the spans in a line of OTLP/JSON, in bytes. It is less than longestLine,
+// because JSON may need six bytes for one byte of text, and ReadOTLP must accept the line.
 const longestText = longestLine / 8
 
 // WriteOTLP writes the spans of a trace as one line of OTLP/JSON, or as several lines if they are very large.

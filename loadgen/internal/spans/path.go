@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// measure sets Self of a span and of all spans below it. It returns their number.
+// measure sets Self of the span n and of all spans below it. It returns the number of these spans.
 func measure(n *Node) int {
 	count, covered, until := 1, int64(0), n.Start
 	for _, c := range n.Children { // by start
@@ -21,10 +21,10 @@ func measure(n *Node) int {
 	return count
 }
 
-// critical finds the critical path of a span and its descendants between two times. It walks back from the end. The span
-// waited for the child that ended last. Before that child began, it waited for the child that ended last until then, and
-// so on. This is the method of "CRISP: Critical Path Analysis of Large-Scale Microservice Architectures" (USENIX ATC
-// 2022).
+// critical finds the critical path of a span and its descendants between two times. It walks back from the end. The
+// span waited for the child that ended last. Before that child began, the span waited for the child that ended last
+// until then, and so on. This is the method of "CRISP: Critical Path Analysis of Large-Scale Microservice
+// Architectures" (USENIX ATC 2022).
 func critical(n *Node, from, to int64) {
 	from, to = max(from, n.Start), min(to, n.End)
 	children := slices.Clone(n.Children)
@@ -40,7 +40,7 @@ func critical(n *Node, from, to int64) {
 	n.waited(from, to)
 }
 
-// waited adds a stretch of the span to the critical path. It does nothing if the stretch is empty.
+// waited adds the time from `from` to `to` to the critical path of the span. It does nothing if this time is empty.
 func (n *Node) waited(from, to int64) {
 	if to > from {
 		n.Critical += to - from

@@ -5,7 +5,7 @@ import "strconv"
 // Request is a traced request, as its client saw it.
 type Request struct {
 	Trace TraceID `json:"traceId"`
-	ID    ID      `json:"spanId"` // of the client's span, the parent of the API server's span; zero if Client is set
+	ID    ID      `json:"spanId"` // ID of the client's span, the parent of the API server's span; zero if Client is set
 	// Load is the load that sent the request. If no load sent it, Load is empty, and Client is the program that sent it,
 	// such as kube-scheduler. The times are then from the API server's span. Phase is the phase in which the request was
 	// due; empty means before the first phase.

@@ -49,7 +49,7 @@ func setHex(id, text []byte) {
 type Span struct {
 	Trace  TraceID
 	ID     ID
-	Parent ID // zero: the span has no parent
+	Parent ID // ID of the parent span; zero if the span has no parent
 	// Link is the span of another trace that caused this span; zero: no link. An API server that does not trust a client
 	// begins a new trace, and links its first span to the client's span.
 	Link Link
@@ -117,7 +117,7 @@ const (
 	maxAttributes      = 64
 	maxEvents          = 64
 	maxEventAttributes = 8
-	latestTime         = 1 << 62 // in the year 2116
+	latestTime         = 1 << 62 // nanoseconds since 1970; a time in the year 2116
 	maxSpansInTrace    = 2000
 )
 
@@ -167,7 +167,7 @@ func limitText(text *string, longest int) bool {
 // Node is a span in the tree of its trace.
 type Node struct {
 	Span
-	Children []*Node // by start
+	Children []*Node // children of the span, ordered by start
 	// Self is the time in nanoseconds in which the span ran, but none of its children. Critical is the part of Self on the
 	// critical path: the trace would have been shorter without it.
 	Self, Critical int64
@@ -178,7 +178,7 @@ type Node struct {
 // Stretch is a time with a start and an end, in nanoseconds since 1970.
 type Stretch struct{ Start, End int64 }
 
-// Tree is a trace whose spans are ordered below their parents.
+// Tree is a trace whose spans are arranged below their parents.
 type Tree struct {
 	// Roots are the spans without a parent, by start. A trace with all its spans has one.
 	Roots []*Node

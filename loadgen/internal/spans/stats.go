@@ -29,7 +29,7 @@ type nameKey struct {
 
 // nameStats sums up the spans with one name.
 type nameStats struct {
-	self     *hdrhistogram.Histogram // nanoseconds
+	self     *hdrhistogram.Histogram // distribution of the self time, in nanoseconds
 	critical int64
 }
 
@@ -38,18 +38,18 @@ type totals struct{ requests, duration int64 }
 // parts sums up the self times of spans by part of the latency, for a load's requests of one verb, resource and phase.
 type parts struct {
 	requests int64
-	sum      [partCount]float64 // seconds
+	sum      [partCount]float64 // total self time by part, in seconds
 	squares  [partCount]float64
 }
 
 const (
-	maxNames = 800 // 25 KB each
+	maxNames = 800 // maximum number of names; each takes 25 KB
 	maxParts = 1000
 
-	shortest, longest, digits = 1000, 300e9, 2 // of nameStats.self, in nanoseconds
+	shortest, longest, digits = 1000, 300e9, 2 // range in nanoseconds and number of digits of nameStats.self
 )
 
-// Parts of the latency that metrics measure too (docs/reference/breakdown.md).
+// These are parts of the latency that metrics measure, too (docs/reference/breakdown.md).
 const (
 	partFairness = iota
 	partAdmission
@@ -114,8 +114,8 @@ func (s *stats) add(h *held) bool {
 	return true
 }
 
-// part returns the sums of a group. If there are too many groups, or if no load sent the request, it returns sums that
-// partRows does not report.
+// part returns the sums of a group. If there are too many groups, or if no load sent the requests, the returned sums do
+// not appear in partRows.
 func (s *stats) part(of groupKey) *parts {
 	p := s.parts[of]
 	if p == nil {

@@ -30,14 +30,15 @@ type Index struct {
 	// Sampled is the sampling rate that the scenario sets, 0 to 1.
 	Sampled float64 `json:"sampled"`
 	Counts
-	// Exports, Refused and Invalid: export requests that the receiver accepted and refused, and spans without a valid ID
+	// Exports, Refused and Invalid are the numbers of export requests that the receiver accepted and refused, and of spans
+	// without a valid ID.
 	Exports int64 `json:"exports"`
 	Refused int64 `json:"refused"`
 	Invalid int64 `json:"invalid"`
-	// Omitted: kept traces that did not fit into SpansFile
+	// Omitted is the number of kept traces that did not fit into SpansFile.
 	Omitted int64   `json:"omitted"`
 	Traces  []Trace `json:"traces"`
-	// Names, Parts and Pods: as in result.json
+	// Names, Parts and Pods have the same meaning as in result.json.
 	Names []result.SpanName  `json:"names"`
 	Parts []result.SpanParts `json:"parts"`
 	Pods  []result.PodLife   `json:"pods"`

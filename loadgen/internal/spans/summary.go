@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Maximum numbers of traces of loads, and of other clients, whose spans are in a result. The traces of one pod's life are
-// added to them.
+// Maximum numbers of traces of loads, and of other clients, whose spans a result contains. A result also contains the
+// traces of one pod's life.
 const (
 	maxOfLoads  = 40
 	maxOfOthers = 10
@@ -62,7 +62,8 @@ func (x Index) Result(all []Trace) *result.Traces {
 	return r
 }
 
-// addLife adds the traces of the longest life of a pod to Slowest, so that the report can link its writes to them.
+// addLife adds the traces of the longest life of a pod to r.Slowest, so that the report can link each write to its
+// trace.
 func addLife(r *result.Traces, all []Trace) {
 	if len(r.Pods) == 0 {
 		return

@@ -17,14 +17,15 @@ import (
 type Tail struct {
 	path   string
 	file   *os.File // the file that path named when the Tail was opened, or when it was last read
-	from   int64    // the end of the last whole line that was read
+	from   int64    // offset in file after the last whole line that was read
 	counts TailCounts
 }
 
-// TailCounts says what a Tail could not read.
+// TailCounts holds the numbers of lines and spans that a Tail could not read.
 type TailCounts struct {
-	// Invalid: spans without a valid ID. Broken: lines that are not OTLP/JSON, or longer than 16 MiB. Partial: 1 if the
-	// last line has no newline, because the other process has written only a part of it
+	// Invalid is the number of spans without a valid ID. Broken is the number of lines that are not OTLP/JSON, or longer
+	// than 16 MiB. Partial is 1 if the last line has no newline, because the other process has written only a part of the
+	// line.
 	Invalid, Broken, Partial int
 }
 

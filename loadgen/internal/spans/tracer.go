@@ -45,11 +45,11 @@ func (t *Tracer) Sample() (trace TraceID, id ID, sampled bool) {
 // Parent returns the value of the header traceparent for a sampled request (W3C Trace Context, version 00).
 func Parent(trace TraceID, id ID) string { return "00-" + trace.String() + "-" + id.String() + "-01" }
 
-// Unsampled is the value of traceparent for requests that are not sampled. An API server that trusts the client does not
-// trace them by its own sampling rate either.
+// Unsampled is the value of the header traceparent for requests that are not sampled. It also prevents that an API
+// server that trusts the client traces these requests by its own sampling rate.
 const Unsampled = "00-00000000000000000000000000000001-0000000000000001-00"
 
-// unsampled is the trace in Unsampled.
+// unsampled is the ID of the trace in Unsampled.
 var unsampled = TraceID{15: 1}
 
 // BeginPhase begins a phase. A request belongs to the phase in which it was due.
@@ -76,7 +76,8 @@ func (t *Tracer) Received(s Span, now time.Time) {
 	t.keeper.Span(s, now.UnixNano())
 }
 
-// Settle settles the traces of the requests whose spans have arrived by now. Received and Ended settle a few of them.
+// Settle settles the traces of all requests whose spans have arrived by now. Each call of Received and Ended settles
+// only a few traces.
 func (t *Tracer) Settle(now time.Time) {
 	for more := true; more; {
 		t.mu.Lock()
@@ -85,7 +86,7 @@ func (t *Tracer) Settle(now time.Time) {
 	}
 }
 
-// Flush settles all traces. The caller calls it after the last Received and Ended.
+// Flush settles all traces. Call it after the last calls of Received and Ended.
 func (t *Tracer) Flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

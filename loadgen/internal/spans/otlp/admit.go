@@ -10,10 +10,10 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// export is an export request that was admitted.
+// export is an export request that the Receiver has admitted.
 type export struct {
 	cancel context.CancelFunc
-	slot   bool // whether it has one of turns.slots
+	slot   bool // whether the request occupies one of turns.slots
 }
 
 type exportKey struct{}
@@ -33,8 +33,8 @@ func (r *Receiver) admit(ctx context.Context, info *tap.Info) (context.Context, 
 	return context.WithValue(ctx, exportKey{}, &export{cancel: cancel}), nil
 }
 
-// turns limits how many requests are read at the same time, and counts failed requests. An interceptor cannot do this: gRPC
-// calls it after it has read the message, and not at all if the message is too long.
+// turns limits how many requests are read at the same time, and counts failed requests. A gRPC interceptor cannot do
+// this, because gRPC calls it after it has read the message, and not at all if the message is too long.
 type turns struct {
 	receiver *Receiver
 	slots    chan struct{}

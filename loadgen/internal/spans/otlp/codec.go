@@ -11,10 +11,10 @@ import (
 
 // Limits of an export request.
 const (
-	// maxElements is the maximum number of spans, attributes, events and other messages in a request. An empty one takes
-	// 2 bytes in the request, and up to 250 bytes in memory.
+	// maxElements is the maximum number of spans, attributes, events and other messages in a request. An empty message
+	// takes 2 bytes in the request, and up to 250 bytes in memory.
 	maxElements = 200_000
-	// deepest is the maximum depth of messages in messages; lists in attributes have no other limit.
+	// deepest is the maximum nesting depth of messages. Lists in attributes have no other limit.
 	deepest = 100
 )
 

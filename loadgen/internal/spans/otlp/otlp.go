@@ -20,18 +20,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 )
 
-// Limits of what a sender may cost.
+// Limits on the resources that senders can use.
 const (
-	longestMessage = 4 << 20          // bytes of an export request, uncompressed; gRPC's default
-	maxConnections = 64               // open connections; others wait
-	maxAtOnce      = 8                // export requests of one connection at the same time
-	maxExporting   = 2                // export requests that are read or converted at the same time
-	longestExport  = 10 * time.Second // from the header of an export request to its end
-	longestIdle    = 30 * time.Second // after which a connection without requests is closed
-	window         = 64 << 10         // bytes that a stream may send before the receiver reads them; gRPC may otherwise raise this limit
+	longestMessage = 4 << 20          // maximum size of an uncompressed export request in bytes; gRPC's default
+	maxConnections = 64               // maximum number of open connections; further ones wait
+	maxAtOnce      = 8                // maximum number of concurrent export requests of one connection
+	maxExporting   = 2                // maximum number of export requests that are read or converted at the same time
+	longestExport  = 10 * time.Second // maximum time from the header of an export request to its end
+	longestIdle    = 30 * time.Second // time after which a connection without requests is closed
+	window         = 64 << 10         // maximum bytes of a stream that await reading; gRPC cannot raise this limit
 )
 
-// Metadata of export requests. A component sends it if OTEL_EXPORTER_OTLP_HEADERS contains it.
+// These are metadata of export requests. A component sends them if its variable OTEL_EXPORTER_OTLP_HEADERS contains
+// them.
 const (
 	// TokenKey holds "Bearer TOKEN".
 	TokenKey = "authorization"
@@ -49,10 +50,10 @@ type Options struct {
 	Take func(spans.Span, time.Time)
 }
 
-// Counts says what a Receiver accepted and refused.
+// Counts holds the numbers of requests and spans that a Receiver accepted and refused.
 type Counts struct {
-	// Exports: accepted export requests. Refused: export requests without the token, above a limit, or that could not be
-	// decoded. Invalid: spans without a valid ID
+	// Exports is the number of accepted export requests. Refused is the number of export requests that lacked the token,
+	// exceeded a limit or could not be decoded. Invalid is the number of spans without a valid ID.
 	Exports int64 `json:"exports"`
 	Refused int64 `json:"refused"`
 	Invalid int64 `json:"invalid"`
