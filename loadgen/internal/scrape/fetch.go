@@ -34,7 +34,7 @@ func (e statusError) Error() string {
 type fetch func(ctx context.Context, into *bytes.Buffer) error
 
 // fetchHTTP returns a function that fetches a target's /metrics with the target's credentials. Its connections stay
-// open between scrapes. The second function closes idle connections.
+// open between scrapes. The second returned function closes idle connections.
 func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" {

@@ -27,7 +27,7 @@ func dialGathering(ctx context.Context, network, address string) (net.Conn, erro
 // will arrive soon. Only one goroutine may read at a time.
 type gathering struct {
 	net.Conn
-	buffer []byte // created by the first read
+	buffer []byte // receives data from the connection; created by the first read
 	read   []byte // the part of buffer that Read has not returned yet
 	more   bool   // whether to pause, because the last read did not fill buffer
 }

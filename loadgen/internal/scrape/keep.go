@@ -81,7 +81,7 @@ func (k *keeper) keep(family string) bool {
 }
 
 // Names returns a regular expression for the names of a job's recorded series. The recorder does not keep a matching
-// series if dropped returns true for its name. extra and drop are Extra and Drop of Options.
+// series if dropped returns true for its name. extra and drop have the meaning of Options.Extra and Options.Drop.
 func Names(job string, extra, drop []string) (pattern string, dropped func(series string) bool) {
 	k := newKeeper(job, extra, drop)
 	var exact, prefixes []string
@@ -101,9 +101,9 @@ func Names(job string, extra, drop []string) (pattern string, dropped func(serie
 }
 
 // filterFamilies appends the lines of kept families in text to dst, and counts all series in text. It only splits lines
-// and compares names, because most of an API server's metrics are dropped and parsing them would be slow.
+// and compares names, because it drops most of an API server's metrics, and parsing them would be slow.
 func filterFamilies(dst, text []byte, keep func(family string) bool) (kept []byte, series int) {
-	var family []byte // family of the last TYPE or HELP line
+	var family []byte // metric family of the last TYPE or HELP line
 	keeping := false
 	for len(text) > 0 {
 		line := text

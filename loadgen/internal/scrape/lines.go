@@ -21,7 +21,7 @@ type knownLine struct {
 	value           float64
 }
 
-// remember keeps the lines of this scrape for comparison with the next scrape.
+// remember keeps the lines of this scrape so that the next scrape can compare its lines with them.
 func (t *target) remember() {
 	t.now, t.before = t.before, t.now
 	for i, l := range t.before.known {

@@ -231,7 +231,7 @@ type Storage interface {
 	storage.AppendableV2
 }
 
-// Live returns the storage with the samples recorded so far. The storage is valid until Close.
+// Live returns the storage with the samples recorded so far. The storage is usable until Close.
 func (r *Recorder) Live() Storage { return r.db }
 
 // TargetState is the outcome of the last scrape of a target.

@@ -2,8 +2,8 @@ package scrape
 
 import "time"
 
-// begin marks the scrapes of targets as in progress. Call it before you choose the timestamp of the scrapes, with mu of
-// the targets locked. Call end when the samples are in the archive.
+// begin marks the scrapes of the given targets as in progress. Call begin before you choose the timestamp of the
+// scrapes, with the mutexes of the targets locked. Call end when the samples are in the archive.
 func (r *Recorder) begin(targets ...*target) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,8 +20,8 @@ func (r *Recorder) begin(targets ...*target) (end func()) {
 	}
 }
 
-// Settled returns the time up to which the archive is complete. Later scrapes add only zeros before that time, for new
-// counters.
+// Settled returns the time up to which the archive is complete. Later scrapes only add zeros, for new counters, before
+// that time.
 func (r *Recorder) Settled() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,7 +37,7 @@ type target struct {
 	mu sync.Mutex
 	// series maps a series, as in the response (name and labels), to its state.
 	series map[string]*series
-	own    map[string]storage.SeriesRef // series that describe scrapes, such as up
+	own    map[string]storage.SeriesRef // references of the series that describe scrapes, such as up
 	// reasons lists the distinct reasons why scrapes have failed.
 	reasons []string
 	last    int64 // timestamp of the last scrape, in ms
@@ -56,17 +56,17 @@ type target struct {
 	// swaps them after each scrape.
 	now, before lines
 
-	state TargetState // guarded by the recorder's mu
+	state TargetState // state of the target; guarded by the recorder's mu
 
 	typesMu sync.Mutex
-	types   map[string]model.MetricType // by family
+	types   map[string]model.MetricType // types of the metric families, by name
 }
 
 type series struct {
 	ref   storage.SeriesRef
 	seen  int64 // number of the last successful scrape whose response contained the series
-	line  int   // index in target.before; valid only if target.before contains the series
-	stale bool  // its last sample is a staleness marker
+	line  int   // index of the series' line in target.before; valid only if target.before contains the series
+	stale bool  // whether the last sample of the series is a staleness marker
 }
 
 func newTarget(job, instance string, f fetch, closeIdle func(), k *keeper) *target {
@@ -212,8 +212,8 @@ func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
 	return nil
 }
 
-// again returns the labels with which to append a sample to a known series. They are empty unless the series is stale:
-// the storage may have dropped stale series.
+// again returns the labels with which to append a sample to a known series. They are empty unless the series is stale,
+// because the storage may have dropped a stale series.
 func (b *batch) again(s *series, parser textparse.Parser) labels.Labels {
 	if !s.stale {
 		return labels.EmptyLabels()
@@ -251,8 +251,8 @@ func cumulative(key []byte, kind model.MetricType) bool {
 	return false
 }
 
-// markStale writes staleness markers for the series for which gone returns true, so that queries no longer return their
-// last value.
+// markStale writes a staleness marker for each series for which gone returns true, so that queries no longer return the
+// last value of the series.
 func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) bool) error {
 	stale := math.Float64frombits(value.StaleNaN)
 	for _, s := range t.series {

@@ -12,9 +12,9 @@
 // # Reconstruction
 //
 // A query does not show when a target was scraped. The Recorder takes these times from the samples of the metric up. A
-// series that is missing from a scrape gets a staleness marker. A counter that appears for the first time gets a 0 at
-// the previous scrape if the process was the same. The metric up is 0 in gaps of more than two and a half scrape
-// intervals, and where samples could not be copied.
+// series that is missing from a scrape gets a staleness marker. A counter that appears for the first time gets the
+// value 0 at the previous scrape if the process was the same then. The metric up is 0 in gaps of more than two and a
+// half scrape intervals, and where samples could not be copied.
 //
 // The Recorder measures the difference between the two clocks once, and shifts all times by it.
 package promimport
@@ -46,15 +46,15 @@ import (
 
 // Config names a Prometheus server and selects the series of the cluster in it.
 type Config struct {
-	// URL is the URL of the API, such as http://127.0.0.1:9090 or https://mimir/prometheus. Any server with the query
-	// API of Prometheus works.
+	// URL is the base URL of the server's API, such as http://127.0.0.1:9090 or https://mimir/prometheus. Any server with
+	// the query API of Prometheus works.
 	URL string
 	// HTTPConfig is a file with credentials and TLS settings, in the format of promtool's --http.config.file. Empty
 	// means no credentials.
 	HTTPConfig string
 	// Jobs maps the job names of this program to values of the label job in the Prometheus server, such as
-	// {"kube-apiserver": "apiserver"}. The default is the name in KubePrometheusStack, or this program's job name if
-	// the Prometheus server has only that. An empty value leaves the job out.
+	// {"kube-apiserver": "apiserver"}. The default is the name in KubePrometheusStack, or this program's job name if the
+	// Prometheus server has only that. An empty value excludes the job.
 	Jobs map[string]string
 	// Ours reports whether the Prometheus server uses this program's job names, as it does with `loadgen observe` and
 	// `loadgen run --observe`.
@@ -80,7 +80,7 @@ func KubePrometheusStack() map[string]string {
 // Source is a Prometheus server to record from.
 type Source struct {
 	api   v1.API
-	url   string            // without a password, for messages
+	url   string            // URL of the server without the password, for messages
 	jobs  map[string]string // Stormglass's job names, by job name in the Prometheus server
 	named map[string]string // names that the user gave: job names in the Prometheus server, by Stormglass's job name
 	ours  bool              // whether the Prometheus server uses Stormglass's job names
@@ -93,7 +93,8 @@ type Source struct {
 	ahead   int64 // how far the Prometheus server's clock is ahead of this machine's clock, in ms
 }
 
-// New returns the Source for a Config. It sends no request. Every error is a mistake of the user in the Config.
+// New returns the Source for a Config. It sends no request. Every error that it returns is a mistake of the user in the
+// Config.
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -162,7 +163,7 @@ func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	return c, checkNamed(&fields, dir)
 }
 
-// checkNamed checks the files in fields NAME_file and, for headers, in lists called files.
+// checkNamed checks the files that are named by fields NAME_file and, for headers, by lists called files.
 func checkNamed(n *yaml.Node, dir string) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 {

@@ -22,8 +22,8 @@ import (
 // a minute has 300,000 samples, or about 20 MB.
 const chunk = 5 * time.Minute
 
-// copy copies the samples between the first and the last boundary into the archive. A missing scrape counts as failed.
-// An error means that writing the archive failed.
+// copy copies the samples between the first and the last boundary into the archive. It counts a missing scrape as
+// failed. It returns an error only if it cannot write the archive.
 func (r *Recorder) copy(ctx context.Context) error {
 	r.mu.Lock()
 	boundaries := r.boundaries
@@ -72,7 +72,7 @@ func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error)
 }
 
 // withNew returns the targets of the Source and the targets that appeared during the run. If a target appeared during a
-// phase, it has no scrape at the start of the phase, so gates on the target have no data for the phase.
+// phase, gates on the target have no data for this phase, because the target has no scrape at the start of the phase.
 func (s *Source) withNew(found map[key][]history) []Target {
 	all := slices.Clone(s.targets)
 	known := map[key]bool{}
@@ -108,16 +108,16 @@ type copier struct {
 	types   map[string]model.MetricType
 	moments []moment
 
-	series map[string]*copied // by labels in the Prometheus server
+	series map[string]*copied // series of the target, by their labels in the Prometheus server
 	before before
 }
 
 // copied is the state of one series while its samples are copied.
 type copied struct {
 	past
-	labels labels.Labels // in the archive
+	labels labels.Labels // labels of the series in the archive
 	counts bool          // whether the series is cumulative
-	round  int           // number of the latest part that contains the series, counted from 1
+	round  int           // number of the latest query that returned the series, counted from 1
 }
 
 func (c *copier) run(ctx context.Context) error {
@@ -207,7 +207,7 @@ func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, 
 	return app.Commit()
 }
 
-// each calls add with the samples of each series in a part.
+// each calls add with the labels and samples of each series in a part.
 func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) bool, round int, add func(labels.Labels, []point) error) error {
 	seconds := map[int64]float64{} // durations of the scrapes, by their time in the Prometheus server
 	for _, s := range matrix {

@@ -100,10 +100,10 @@ type point struct {
 	v  float64
 }
 
-// past describes the earlier scrapes of a series.
+// past describes which earlier scrapes contained a series.
 type past struct {
-	seen    bool // any scrape had the series
-	present bool // the last scrape had the series
+	seen    bool // whether any earlier scrape had the series
+	present bool // whether the last scrape had the series
 }
 
 // before is the last moment of the previous part (samples are copied in parts), and the start time of the process at

@@ -42,9 +42,9 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 // maxSplits is the maximum number of times that Range splits a query in half.
 const maxSplits = 100
 
-// unambiguous evaluates a PromQL expression over a range, but skips the steps at which a target exists twice, for
-// example while a pod takes over the address of another pod. At such a step, a query that matches series of the target
-// one to one fails. unambiguous finds these steps by splitting the range in half.
+// unambiguous evaluates a PromQL expression over a range. It skips the steps at which a target exists twice, for
+// example while a pod takes over the address of another pod, because a query that matches series of the target one to
+// one fails at such a step. unambiguous finds these steps by splitting the range in half.
 func (s *Source) unambiguous(ctx context.Context, expr string, r v1.Range, splits *int, add func(model.Matrix)) error {
 	matrix, err := s.matrix(ctx, expr, r)
 	switch {
@@ -84,10 +84,11 @@ func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Mat
 	return matrixOf(value, warnings)
 }
 
-// maxPoints is the maximum number of points of a series in one query. Prometheus refuses more than 11,000.
+// maxPoints is the maximum number of points of a series that Range requests in one query. Prometheus refuses more than
+// 11,000.
 const maxPoints = 10_000
 
-// add appends the samples of a matrix to the series in all. of maps series to their indexes in all.
+// add appends the samples of a matrix to the series in `all`. `of` maps series to their indexes in `all`.
 func (s *Source) add(all []archive.Series, of map[model.Fingerprint]int, matrix model.Matrix) []archive.Series {
 	for _, stream := range matrix {
 		id := stream.Metric.Fingerprint()

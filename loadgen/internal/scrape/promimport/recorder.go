@@ -28,8 +28,8 @@ type Recorder struct {
 
 	mu         sync.Mutex
 	boundaries []boundaryScrapes
-	scrapes    result.Scrapes // scrapes of the targets
-	failed     error          // error of the run's archive
+	scrapes    result.Scrapes // counts of the scrapes of the targets
+	failed     error          // error of writing the run's archive
 }
 
 // boundaryScrapes is a boundary and, for each target, the time of the scrape that the run waited for. `at` is in ms by
@@ -39,8 +39,8 @@ type boundaryScrapes struct {
 	scrapes map[key]int64
 }
 
-// Record creates the archive in dir, as scrape.Open does. Call Find first. The Recorder scrapes only o.Registry. From
-// the Prometheus server, it copies the samples that a scrape.Recorder with the same options would keep.
+// Record creates the archive in dir, as scrape.Open does. Call Find first. The Recorder scrapes only o.Registry. It
+// copies the samples from the Prometheus server that a scrape.Recorder with the same options would keep.
 func (s *Source) Record(dir string, o scrape.Options) (*Recorder, error) {
 	own, err := scrape.Open(dir, nil, o)
 	if err != nil {
@@ -69,8 +69,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 }
 
 // ScrapeNow records the boundary of a phase. It waits until the Prometheus server has scraped each target once more,
-// and returns the time after these scrapes. A target that is not scraped in time counts as lost. An error means that
-// ctx ended or storing failed.
+// and returns the time after these scrapes. A target that is not scraped in time counts as lost. It returns an error
+// only if ctx ends or the samples cannot be stored.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	began := r.source.clock()
 	asked, err := r.source.now(ctx)
@@ -91,7 +91,8 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 }
 
 // await waits until the Prometheus server has scraped each target after the time `asked`, by the Prometheus server's
-// clock. It returns the times of these scrapes. It stops waiting when missing scrapes count as lost.
+// clock. It returns the times of these scrapes. It stops waiting after the time at which a missing scrape counts as
+// lost.
 func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	every := r.source.Interval()
 	window := time.Duration(patience*float64(every)) + r.source.ingestion

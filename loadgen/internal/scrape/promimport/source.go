@@ -42,7 +42,7 @@ type Target struct {
 	key key
 }
 
-// key identifies a target by its labels in the Prometheus server.
+// key identifies a target by its labels job and instance in the Prometheus server.
 type key struct{ job, instance string }
 
 // tick is one scrape: its time in ms by the Prometheus server's clock, and whether the target answered.
@@ -120,7 +120,8 @@ func (s *Source) Interval() time.Duration {
 	return longest
 }
 
-// Ahead returns how far the Prometheus server's clock is ahead of this machine's clock.
+// Ahead returns how far the Prometheus server's clock is ahead of this machine's clock. It is negative if the clock is
+// behind.
 func (s *Source) Ahead() time.Duration { return time.Duration(s.ahead) * time.Millisecond }
 
 // now returns the current time by the Prometheus server's clock.
@@ -144,7 +145,7 @@ type history struct {
 	ticks  []tick
 }
 
-// ups returns the scrapes of all targets with one of the jobs of s, in the window that ends at `to`.
+// ups returns the scrapes of all targets that have one of the Source's jobs, in the window that ends at `to`.
 func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (map[key][]history, error) {
 	var jobs []string
 	for theirs := range s.jobs {
@@ -209,8 +210,8 @@ func checkComplete(warnings v1.Warnings) error {
 	return nil
 }
 
-// current removes targets that are no longer scraped from found. It returns an error if two targets have the same job
-// and instance at the same time: they belong to two replicas or clusters, and the user must select one.
+// current removes from `found` the targets that are no longer scraped. It returns an error if two targets have the same
+// job and instance at the same time, because they belong to two replicas or clusters, and the user must select one.
 func current(found map[key][]history, now time.Time) error {
 	for _, k := range sortedKeys(found) {
 		all := slices.DeleteFunc(found[k], func(h history) bool {
@@ -273,8 +274,8 @@ func differences(a, b model.Metric) string {
 	return strings.Join(parts, ", ")
 }
 
-// name converts the found targets to Targets. It makes their instances unique, because gates identify a target by its
-// instance.
+// name converts the found targets to Targets. It makes the instance of each target unique, because gates identify a
+// target by its instance.
 func (s *Source) name(found map[key][]history) []Target {
 	shared := map[string]int{}
 	for k := range found {
@@ -343,7 +344,7 @@ func (s *Source) NameJobs(ctx context.Context) error {
 	return nil
 }
 
-// Scrapes reports whether the Prometheus server scrapes at least one of the jobs.
+// Scrapes reports whether the Prometheus server scrapes at least one of the Source's jobs.
 func (s *Source) Scrapes(ctx context.Context) bool {
 	names, _ := s.theirs(ctx) // the caller has an error of the Prometheus server already
 	return slices.ContainsFunc(names, func(name string) bool { _, ours := s.jobs[name]; return ours })
