@@ -106,8 +106,7 @@ type cl2Method struct {
 	always  bool                      // whether calls with the action `start` also wait
 }
 
-// figureOf returns a function that converts a measurement: it adds a row with the given objective to the scenario's
-// comparison table.
+// figureOf returns a function that adds a row with the given objective to the scenario's comparison table.
 func figureOf(objective string) func(*cl2, call) {
 	return func(c *cl2, m call) { c.figure(m, objective) }
 }

@@ -17,8 +17,7 @@ import (
 )
 
 // cl2Phase is a phase of a ClusterLoader2 step. It creates or deletes object bundles until each namespace has `want` of
-// them. `have` is their number per namespace before the phase. If both numbers are equal, the phase updates the
-// bundles.
+// them. `have` is the number per namespace before the phase. If both are equal, the phase updates the bundles.
 type cl2Phase struct {
 	*fields
 	item       *item
@@ -269,8 +268,7 @@ type cl2Bundle struct {
 	labelled        bool
 }
 
-// These are labels that the method cl2.labelled adds to the objects of a bundle, so that a later deletion can select
-// them.
+// The method cl2.labelled adds these labels to a bundle's objects, so that a later deletion can select the objects.
 const (
 	bundleLabel      = "imported.bundle"
 	bundleIndexLabel = "imported.index"
@@ -288,9 +286,8 @@ const (
 	maxNamed = 2000
 )
 
-// labelled adds labels to the templates of the objects that key identifies. It returns a label selector for those
-// objects whose index is at least `from`. ok is false if a template cannot get labels or no template creates these
-// objects.
+// labelled adds labels to the templates of the objects that key identifies. It returns a label selector for the objects
+// with an index of at least `from`. ok is false if no template creates them or one cannot get labels.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
 		if b.labelled {

@@ -51,8 +51,7 @@ func (b below) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// place returns the text of err, which begins with a file name, as a text that begins with the file's path: it puts the
-// directory b in front.
+// place returns the text of err, which begins with a file name, with the directory b in front.
 func (b below) place(err error) string {
 	if b == "." {
 		return err.Error()

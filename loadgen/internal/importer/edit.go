@@ -186,8 +186,7 @@ func addEntries(lines, path []string, entries map[string]string) []string {
 // flowValue matches a key whose value is a flow mapping on the same line.
 var flowValue = regexp.MustCompile(`^ *[^\s#:'"{\[-][^:#]*:\s+\{([^{]|$)`)
 
-// intoFlow adds entries to the mapping at a path inside a flow mapping. text is what follows the opening brace on the
-// line.
+// intoFlow adds entries to the mapping at a path inside a flow mapping. text is the line after its opening brace.
 func intoFlow(text string, path []string, entries map[string]string) string {
 	text = strings.TrimLeft(text, " ")
 	var b strings.Builder

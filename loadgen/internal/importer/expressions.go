@@ -103,8 +103,7 @@ func allOf(resource string, labels map[string]string, test string, present ...st
 	return fmt.Sprintf("%s.all(o, %s)", resource, test)
 }
 
-// countOf returns the CEL expression for the number of objects of a resource that have the labels, and for which all
-// tests are true.
+// countOf returns the CEL expression for the number of objects of a resource that have the labels and pass all tests.
 func countOf(resource string, labels map[string]string, tests ...string) string {
 	if tests = append(tests, labelTests(labels)...); len(tests) > 0 {
 		resource += " where " + strings.Join(tests, " && ")
@@ -199,8 +198,8 @@ func matchersOf(expr string) (all []*labels.Matcher) {
 	return all
 }
 
-// metricsOf returns a short name for expr: its first metric, without the suffix _bucket or _total. If there is no
-// metric, it returns "expr".
+// metricsOf returns a short name for expr: its first metric without _bucket or _total. Without a metric, it returns
+// "expr".
 func metricsOf(expr string) string {
 	for _, m := range matchersOf(expr) {
 		if m.Name == model.MetricNameLabel {

@@ -31,8 +31,7 @@ const (
 	whole      // the node is used, or left out, with all its parts
 )
 
-// use records how the conversion used a node. A node keeps the largest value of `how` that was recorded for it. use
-// does nothing if n is nil.
+// use records how the conversion used the node n, which may be nil. A node keeps the largest value that was recorded.
 func (d *draft) use(n *yaml.Node, how use) {
 	if n != nil {
 		d.uses[n] = max(d.uses[n], how)
@@ -179,7 +178,7 @@ func (f *fields) leave() {
 	}
 }
 
-// at returns a Remark without text at the position of a key. If key is empty, it is the position of the mapping.
+// at returns a Remark without text at the position of a key or, if key is empty, of the mapping.
 func (f *fields) at(key string) Remark {
 	if key == "" {
 		return placeOf(f.file, f.node, f.path)

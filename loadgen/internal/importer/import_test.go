@@ -37,8 +37,7 @@ func unpack(t *testing.T, a *txtar.Archive) {
 	t.Chdir(dir)
 }
 
-// runImport runs the import in the first line of an archive: TOOL PATH NAME=VALUE..., with nodes= for the number of
-// nodes.
+// runImport runs the import in the first line of an archive: TOOL PATH NAME=VALUE..., with nodes= for the number of nodes.
 func runImport(t *testing.T, line string) (*Result, error) {
 	t.Helper()
 	words := strings.Fields(line)
@@ -96,8 +95,7 @@ func TestImports(t *testing.T) {
 	})
 }
 
-// forEachArchive runs test in a directory with the files of each archive in testdata. line is the import in its first
-// line.
+// forEachArchive runs test in a directory with the files of each archive in testdata. line is the import in its first line.
 func forEachArchive(t *testing.T, test func(t *testing.T, file string, a *txtar.Archive, line string)) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -359,8 +357,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// The run draws the random texts of a patch for each object and iteration, as kube-burner does. A number is drawn once,
-// with a remark, because a patch of a scenario has templates only in texts.
+// The run draws the random texts of a patch for each object and iteration, as kube-burner does. A number is drawn once, with a
+// remark, because a patch of a scenario has templates only in texts.
 func TestPatchesDrawAgain(t *testing.T) {
 	unpack(t, txtar.Parse([]byte(`-- kb.yml --
 jobs:

@@ -297,8 +297,7 @@ func (r labelRange) test() string {
 	return strings.Join(parts, " && ")
 }
 
-// bounds calls the function `use` for each label whose values the range limits. least is the smallest value that the
-// label can have.
+// bounds calls `use` for each label whose values the range limits. least is the smallest value that the label can have.
 func (r labelRange) bounds(use func(label string, low, high, least int)) {
 	use(iterationLabel, r.from, r.to, 0)
 	if r.low > 0 {

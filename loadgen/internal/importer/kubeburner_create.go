@@ -11,14 +11,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
-// burnBatch is a set of objects that a job creates together: the objects with the same group id in the configuration.
-// The default group id is 0.
+// burnBatch is the set of objects of a job with the same group id (default: 0). The job creates these objects together.
 type burnBatch struct {
 	name              string
 	group             int
 	objects           []*burnObject
 	templates         []*burnTemplate
-	iterations, total int  // total: number of objects
+	iterations, total int  // total is the number of objects
 	spread            bool // whether some objects name no namespace, so that they are spread over the job's namespaces
 }
 
@@ -55,8 +54,7 @@ func (o *burnObject) every(iterations int) int {
 	return min(o.repeat, iterations)
 }
 
-// times returns the number of iterations in which the job creates the object. iterations is the number of all
-// iterations of the job.
+// times returns the number of iterations, out of the given iterations of the job, that create the object.
 func (o *burnObject) times(iterations int) int {
 	every := o.every(iterations)
 	return (iterations + every - 1) / every
@@ -127,8 +125,7 @@ func (b *burner) createObjects(j *burnJob) {
 	}
 }
 
-// convertTemplates converts the templates of a batch. It leaves out objects that the run must create before the first
-// phase.
+// convertTemplates converts the templates of a batch. It omits objects that the run must create before the first phase.
 func (b *burner) convertTemplates(j *burnJob, batch *burnBatch) {
 	for _, o := range batch.objects {
 		if t := b.objectTemplate(j, o); t != nil && !b.definition(j, t) {
@@ -384,8 +381,8 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	return endsOf(start, total, increase)
 }
 
-// endsOf returns the number of iterations of each step of an incremental load, from start to total. increase returns
-// the growth before step n.
+// endsOf returns the number of iterations of each step of an incremental load. increase returns the growth before step
+// n.
 func endsOf(start, total int, increase func(n int) int) []int {
 	ends := []int{start}
 	for n := 2; ends[len(ends)-1] < total && len(ends) <= maxSteps; n++ {

@@ -32,7 +32,7 @@ type burnJob struct {
 	made  []burnBatch   // the created objects, for churn
 	waits []string      // conditions that the run waits for after the job has created its objects
 	takes time.Duration // estimated duration of the longest creation
-	each  []int         // index of the phase of each iteration, if each has its own phase; otherwise of the first phase
+	each  []int         // phase index of each iteration or, if iterations share phases, of the first phase
 	// last is the index of the last phase before churn. churned is the index of the last churn phase. -1 means that there
 	// is no such phase.
 	last, churned int
@@ -166,8 +166,8 @@ func (b *burner) job(j *burnJob) {
 // maxObjects is the maximum number of objects of a load.
 const maxObjects = 1_000_000
 
-// topOf returns the YAML node before which comments about a phase stand, or nil if there is no such phase. first is the
-// index of the phase.
+// topOf returns the YAML node before which comments about the phase with index `first` stand, or nil without such a
+// phase.
 func (d *draft) topOf(first int) (node *yaml.Node) {
 	if first >= 0 && first < len(d.phases) {
 		return d.phases[first].Node

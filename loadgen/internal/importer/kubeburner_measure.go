@@ -199,8 +199,8 @@ func (b *burner) alert(f *fields, item *item) {
 
 // forJobs calls add with new gates or comparison rows. Their expression is `value`, which contains `expr`, the
 // expression of the profile. If `expr` uses the elapsed time of a job, each job with phases gets a row, evaluated over
-// its phases. Otherwise one row is evaluated over all phases. If `why` is set or b.refused refuses a row, forJobs stops
-// and returns the reason.
+// its phases. Otherwise one row covers all phases. If `why` is set or b.refused refuses a row, forJobs stops and
+// returns the reason.
 func (b *burner) forJobs(name, expr, value, why string, add func(*mapping)) string {
 	spans := []*part{{}}
 	if strings.Contains(expr, "$window") {

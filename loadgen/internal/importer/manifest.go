@@ -99,8 +99,7 @@ func (m manifest) labels() map[string]string { return textsOf(m.at("metadata", "
 
 func (m manifest) resource() string { return builtin.ResourceOf(m.apiVersion(), m.kind()) }
 
-// spread reports whether a job spreads an object over its namespaces, because the object is namespaced and names no
-// namespace.
+// spread reports whether a job spreads an object over its namespaces: the object is namespaced but names no namespace.
 func (m manifest) spread() bool { return namespaced(m.kind()) && m.namespace() == "" }
 
 func textsOf(m manifest) map[string]string {
@@ -223,8 +222,7 @@ type stub struct {
 }
 
 // unserved returns the reason why a bundled control plane does not serve an object, or "" if it does. With
-// Options.StubCRDs, it adds a stub for a custom resource and returns "". `cluster` means that the resource has no
-// namespaces.
+// Options.StubCRDs, it adds a stub for a custom resource and returns "". `cluster` means that it is cluster-scoped.
 func (d *draft) unserved(m manifest, cluster bool) string {
 	apiVersion, kind := m.apiVersion(), m.kind()
 	resource := builtin.ResourceOf(apiVersion, kind)

@@ -33,9 +33,8 @@ type schemaWalk struct {
 	file    string
 }
 
-// TestKnownKeysAreNoticed sets each key of each tool's schema in a configuration. The scenario or the remarks differ
-// then, or the import fails. Each archive contains the schema, a configuration with every type, and the keys without
-// effect.
+// TestKnownKeysAreNoticed sets each key of each tool's schema in a configuration. The scenario or the remarks differ then,
+// or the import fails. Each archive contains the schema, a configuration with every type, and the keys without effect.
 func TestKnownKeysAreNoticed(t *testing.T) {
 	files, err := filepath.Glob("testdata/schema/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -42,7 +42,8 @@ func (d *draft) parse(file string, text []byte, lines []int) (*yaml.Node, error)
 	return doc, d.begin(file, doc)
 }
 
-// documents yields the non-empty YAML documents in text, and stops after the first error. Nodes have the file's lines.
+// documents yields the non-empty YAML documents in text, and stops after the first error. The nodes have the line
+// numbers of the file.
 func documents(file string, text []byte, lines []int) iter.Seq2[*yaml.Node, error] {
 	var place func(n *yaml.Node)
 	place = func(n *yaml.Node) {
@@ -173,7 +174,7 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 	return errors.New(r.String())
 }
 
-// maxCompared is the maximum number of bytes that alignLines compares. This takes a few seconds.
+// maxCompared is the maximum number of bytes that alignLines compares. Comparing them takes a few seconds.
 const maxCompared = 1 << 30
 
 // alignLines returns, for each line of a rendered template, the number of the template line that it comes from, or 0 if

@@ -20,8 +20,8 @@ var (
 	scalarValue = regexp.MustCompile(`(^|[\s{,-])([A-Za-z][\w.]*): +("[^"]*"|'[^']*'|[^\s{}\[\],&*|>#'"][^{}\[\],#]*?)(\s*$|\s*[},])`)
 )
 
-// withUnknownKeys adds the unknown key zzN to each mapping of a configuration, where N counts from n. where maps each
-// key to its place.
+// withUnknownKeys adds the unknown key zzN to each mapping of a configuration, where N counts from n. where maps each key to its
+// place.
 func withUnknownKeys(name string, data []byte, n int, where map[string]string) []byte {
 	var out []string
 	next := func(i int, line string) string {
@@ -45,8 +45,7 @@ func withUnknownKeys(name string, data []byte, n int, where map[string]string) [
 	return []byte(strings.Join(out, "\n"))
 }
 
-// leftOut matches the parts of the configurations in testdata that a remark leaves out as a whole, or that take any
-// key.
+// leftOut matches the parts of the configurations in testdata that a remark leaves out as a whole, or that take any key.
 var leftOut = regexp.MustCompile(strings.Join([]string{
 	`Params: \{action: gather\}$`,                                                   // of a measurement that is not supported
 	`globalQPSLoad: |name: shared`,                                                  // no phase uses the tuning set
@@ -57,8 +56,8 @@ var leftOut = regexp.MustCompile(strings.Join([]string{
 	`kustomization.yaml:`, `weightFrom: `, `slow: "true"`, `phase: Succeeded`,
 }, "|"))
 
-// TestUnknownKeysAreNoticed adds an unknown key to each mapping of each configuration in testdata. A remark or the
-// scenario contains each of them.
+// TestUnknownKeysAreNoticed adds an unknown key to each mapping of each configuration in testdata. A remark or the scenario
+// contains each of them.
 func TestUnknownKeysAreNoticed(t *testing.T) {
 	forEachArchive(t, func(t *testing.T, _ string, a *txtar.Archive, line string) {
 		where := map[string]string{}
@@ -93,8 +92,8 @@ var noEffect = regexp.MustCompile(strings.Join([]string{
 	`expressionFrom|slow:|: 30000|tier|phase: Failed$|subresource|phase: Bound`,
 }, "|"))
 
-// TestChangedValuesAreNoticed changes each scalar of each configuration in testdata. The scenario or the remarks differ
-// then, or the import fails.
+// TestChangedValuesAreNoticed changes each scalar of each configuration in testdata. The scenario or the remarks differ then, or the
+// import fails.
 func TestChangedValuesAreNoticed(t *testing.T) {
 	forEachArchive(t, func(t *testing.T, _ string, a *txtar.Archive, line string) {
 		before, err := runImport(t, line)
@@ -142,8 +141,8 @@ func write(t *testing.T, name string, data []byte) {
 	}
 }
 
-// TestMergedFields checks that a merge key gives a mapping the fields of other mappings. Fields of the mapping itself
-// take precedence, then fields of the first of the other mappings.
+// TestMergedFields checks that a merge key gives a mapping the fields of other mappings. Fields of the mapping itself take
+// precedence, then fields of the first of the other mappings.
 func TestMergedFields(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "map.yml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm{{.Iteration}}-{{.Replica}}'}\n"))
@@ -172,8 +171,7 @@ func TestMergedFields(t *testing.T) {
 	}
 }
 
-// TestAliases checks that an alias in a list, in labels and in the values of templates stands for the value of its
-// anchor.
+// TestAliases checks that an alias in a list, in labels and in the values of templates stands for the value of its anchor.
 func TestAliases(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "map.yml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm{{.Iteration}}-{{.Replica}}'}\ndata: {of: '{{.of}}'}\n"))

@@ -28,8 +28,7 @@ func newPart(name string, from int) *part {
 	return &part{name: name, from: from, objects: map[string]int{}, gates: map[string]bool{}, figures: map[string]bool{}}
 }
 
-// ask records the name of a gate of the configuration if `judged` is set, and otherwise of a figure (a compared
-// metric).
+// ask records the name of a gate of the configuration or, unless `judged` is set, of a figure (a compared metric).
 func (p *part) ask(judged bool, name string) {
 	if judged {
 		p.gates[name] = true

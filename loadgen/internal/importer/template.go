@@ -22,7 +22,7 @@ import (
 // cl2Templates renders the template files of a ClusterLoader2 test.
 type cl2Templates struct {
 	files  fs.FS
-	limits *bounds.Bounds // for the whole import
+	limits *bounds.Bounds // limits of the rendering of templates, for the whole import
 }
 
 // render executes a template file with values. It returns the result, and the template itself as source.
@@ -194,8 +194,7 @@ func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[st
 	return b.String(), nil
 }
 
-// executing matches what text/template inserts after the line of an error: the column, the file again, and the
-// function.
+// executing matches the text that text/template inserts after the line of an error: column, file and function.
 var executing = regexp.MustCompile(`:\d+: executing "[^"]*" at (<.*?>): (?:error calling \w+: )?`)
 
 // templateError returns an error of text/template in one line. If a limit was exceeded, it omits the name of the

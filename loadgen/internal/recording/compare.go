@@ -11,8 +11,8 @@ import (
 
 // CompareOptions describe how a recording was replayed.
 type CompareOptions struct {
-	// Speed is the factor by which the replay was faster than the recording. Copies is the number of copies that it
-	// sent at the same time. Zero means 1.
+	// Speed is the factor by which the replay was faster than the recording. Copies is the number of copies that the
+	// replay sent at the same time. Zero means 1.
 	Speed  float64
 	Copies int
 }
@@ -23,8 +23,8 @@ type Comparison struct {
 	// requests that the replay sent.
 	Requests int64 `json:"requests"`
 	Replayed int64 `json:"replayed"`
-	// Setup is the number of requests in the replay's recording that the replay did not take from the original:
-	// requests that created its objects, and requests of other clients.
+	// Setup is the number of requests in the replay's recording that the replay did not take from the original: requests
+	// that created the replay's objects, and requests of other clients.
 	Setup int64 `json:"setup"`
 	// RateError is the largest Error of all Groups.
 	RateError float64 `json:"rateError"`

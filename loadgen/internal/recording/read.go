@@ -32,7 +32,7 @@ type Reader struct {
 	lines  *bufio.Scanner
 	number int64 // number of the current line, from 1
 	line   bytes.Reader
-	json   *json.Decoder // reads line
+	json   *json.Decoder // decodes the value in line
 	header Header
 	last   Micros
 	read   int64

@@ -47,8 +47,8 @@ type Entry struct {
 	Style    string            `json:"-"`               // style of Verdict: "pass", "fail", "nodata" or "pending"
 	State    string            `json:"phase,omitempty"` // current phase of an active run
 	Started  time.Time         `json:"started"`
-	Ended    time.Time         `json:"ended,omitzero"`    // zero if the run is active or was killed
-	Seconds  float64           `json:"seconds,omitempty"` // from the start of the first phase to the end of the last one
+	Ended    time.Time         `json:"ended,omitzero"`    // end of the run; zero if the run is active or was killed
+	Seconds  float64           `json:"seconds,omitempty"` // seconds from the start of the first phase to the end of the last one
 	Versions result.Versions   `json:"versions"`
 	Host     result.Host       `json:"host"`
 	Labels   map[string]string `json:"labels,omitempty"`

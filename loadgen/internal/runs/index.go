@@ -49,8 +49,7 @@ type Index struct {
 // folder is a directory that the user named.
 type folder struct{ name, dir string }
 
-// known is an entry and the data that Scan needs to find out whether its directory has changed. entry is nil until Scan
-// has read the directory.
+// known is an entry and the data with which Scan detects changes of its directory. entry is nil until it was read.
 type known struct {
 	entry   *Entry
 	modTime time.Time
@@ -106,8 +105,8 @@ type walk struct {
 	ignored int
 }
 
-// dir adds the directory at, whose path in the index is name, and the directories below it. It does not follow symbolic
-// links, so it never leaves the folder. It reports whether it found an entry.
+// dir adds the directory `at`, whose path in the index is `name`, and the directories below it. It does not follow
+// symbolic links, so it never leaves the folder. It reports whether it found an entry.
 func (w *walk) dir(name, at, parent string, depth int) (found bool) {
 	list, err := os.ReadDir(at)
 	if err != nil {
@@ -148,7 +147,7 @@ func (w *walk) dir(name, at, parent string, depth int) (found bool) {
 	return found || kind != ""
 }
 
-// baseOf returns the name of the directory at, which may be relative, such as ".".
+// baseOf returns the name of the directory `at`, which may be a relative path such as ".".
 func baseOf(at string) string {
 	if abs, err := filepath.Abs(at); err == nil {
 		at = abs
@@ -186,8 +185,8 @@ func (w *walk) addForeign(name string) {
 	}
 }
 
-// merge replaces the known directories by the directories that the walk found. It returns those that must be read, the
-// newest first.
+// merge replaces the known directories by the found directories. It returns the ones that must be read, the newest
+// first.
 func (x *Index) merge(w walk) (todo []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -132,8 +132,7 @@ func NewKeeper(l Limits, seed uint64) *Keeper {
 // Counts returns what the Keeper received and dropped so far.
 func (k *Keeper) Counts() Counts { return k.counts }
 
-// BeginPhase begins a phase at the time `at`, in nanoseconds since 1970. A request belongs to the phase in which it was
-// due.
+// BeginPhase begins a phase at the time `at`, in ns since 1970. A request belongs to the phase in which it was due.
 func (k *Keeper) BeginPhase(name string, at int64) { k.phases = append(k.phases, phase{name, at}) }
 
 func (k *Keeper) phaseAt(at int64) (name string) {
@@ -364,7 +363,7 @@ func (k *Keeper) forget(h *held) {
 const maxAtOnce = 4
 
 // expire settles the traces that the Keeper has waited long enough for, and drops the traces whose request has not
-// ended in time. It handles at most `most` of each kind, and returns the number of all.
+// ended in time. It handles at most `most` of each kind, and returns how many traces it handled.
 func (k *Keeper) expire(now int64, most int) (settled int) {
 	for _, l := range [...]struct {
 		*list.List

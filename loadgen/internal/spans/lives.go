@@ -13,7 +13,7 @@ import (
 const (
 	maxWorkloads = 5  // maximum number of workloads whose pods are followed
 	maxPods      = 2  // maximum number of followed pods of each workload
-	maxWrites    = 24 // maximum number of kept writes: the latest of the owners of a workload's pods, and the first of a pod
+	maxWrites    = 24 // maximum number of kept writes of a workload's owners (the latest) or of a pod (the first)
 )
 
 // lives follows the writes that create pods and make them ready. It draws a uniform sample of workloads, and of the pods

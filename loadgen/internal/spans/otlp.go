@@ -245,8 +245,8 @@ func toJSON(all []Attribute) []keyValue {
 
 // Limits of a line of OTLP/JSON.
 const (
-	longestLine = 16 << 20 // bytes
-	maxObjects  = 500_000  // an empty object of 2 bytes takes about 200 bytes in memory
+	longestLine = 16 << 20 // maximum length in bytes
+	maxObjects  = 500_000  // maximum number of objects; an empty one has 2 bytes, and takes about 200 bytes in memory
 )
 
 // ReadOTLP reads OTLP/JSON, one TracesData per line, and calls take for each span. It returns the number of spans without

@@ -44,7 +44,7 @@ func (r *Request) group() groupKey { return groupKey{r.Load, r.Client, r.Verb, r
 // Trace is a kept trace.
 type Trace struct {
 	Request
-	Spans []Span `json:"-"` // SpansFile contains them
+	Spans []Span `json:"-"` // spans of the components; they are in SpansFile, not in the index
 	// Why lists the reasons why the Keeper kept the trace: Slow, Sampled, Unsuccessful, Life.
 	Why []string `json:"why"`
 	// Lost is the number of spans that the Keeper dropped because the trace had too many, or because the memory was full.

@@ -62,8 +62,7 @@ func (x Index) Result(all []Trace) *result.Traces {
 	return r
 }
 
-// addLife adds the traces of the longest life of a pod to r.Slowest, so that the report can link each write to its
-// trace.
+// addLife adds the traces of the longest pod life to r.Slowest, so that the report can link each write to its trace.
 func addLife(r *result.Traces, all []Trace) {
 	if len(r.Pods) == 0 {
 		return

@@ -76,8 +76,7 @@ func (t *Tracer) Received(s Span, now time.Time) {
 	t.keeper.Span(s, now.UnixNano())
 }
 
-// Settle settles the traces of all requests whose spans have arrived by now. Each call of Received and Ended settles
-// only a few traces.
+// Settle settles the traces of all requests whose spans have arrived by now. Received and Ended settle only a few.
 func (t *Tracer) Settle(now time.Time) {
 	for more := true; more; {
 		t.mu.Lock()

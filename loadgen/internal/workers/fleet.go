@@ -76,7 +76,7 @@ type Started struct {
 // API is the address of an API server and the CA that signed its certificate.
 type API struct {
 	Host string
-	CA   []byte // PEM
+	CA   []byte // certificate of the CA, in PEM
 }
 
 // Starter starts the workers of a run.

@@ -22,7 +22,7 @@ type ask struct {
 // given is the coordinator's response to an ask: a certificate and key, a token, or an error.
 type given struct {
 	ID    int64  `json:"id"`
-	Cert  []byte `json:"cert,omitempty"` // PEM
+	Cert  []byte `json:"cert,omitempty"` // client certificate in PEM
 	Key   []byte `json:"key,omitempty"`
 	Token string `json:"token,omitempty"` // a later message.NodeTokens replaces it
 	Error string `json:"error,omitempty"`

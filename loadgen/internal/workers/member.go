@@ -56,7 +56,7 @@ type member struct {
 	nodes   node.Live
 	tokens  map[string]string // the tokens of nodes as last sent to the worker
 	asks    map[string]int    // number of requests for credentials by node, counted since the time `since`
-	since   time.Time         // start of the current hour for asks; at most an hour ago
+	since   time.Time         // start of the hour to which asks refers
 	results results
 	metrics [][]byte
 	ready   chan reply // receives the reply to the welcome

@@ -88,8 +88,8 @@ func (s *session) tell(format string, args ...any) {
 // the overdue requests late, as it does after a stall.
 const maxLate = 5 * time.Second
 
-// startsAt converts the start time in a call to this machine's clock. If that time passed more than maxLate ago,
-// `late` is the reply to send; otherwise `late` is nil. `what` names the load or nodes in the reply.
+// startsAt converts the start time of a call to this machine's clock. If that time passed more than maxLate ago, `late`
+// is the reply to send; otherwise `late` is nil. `what` names the load or nodes in the reply.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
 	if by := s.now().Sub(at); by > maxLate {

@@ -25,7 +25,7 @@ const certificateLife = 31 * 24 * time.Hour
 
 // secrets holds the credentials with which the coordinator and the workers of one run authenticate each other.
 type secrets struct {
-	ca    []byte // PEM
+	ca    []byte // certificate of the CA, in PEM
 	token string
 	tls   *tls.Config
 }

@@ -28,8 +28,7 @@ type AuditOptions struct {
 	Out string
 	// From and To limit the recorded time. A zero time means no limit.
 	From, To time.Time
-	// KeepNames reports whether the recording keeps the names of users, namespaces and objects. If false, the recording
-	// has hashes instead.
+	// KeepNames reports whether the recording keeps the names of users, namespaces and objects. If false, it has hashes.
 	KeepNames bool
 	// KeepSystem reports whether the recording keeps the requests of controllers, the scheduler, kubelets and API
 	// servers.

@@ -20,7 +20,7 @@ type record struct {
 	size                  uint32
 	code                  uint16
 	stage                 auditlog.Stage
-	oneTime               bool // the event has only one time, so at equals end unless pair has merged records
+	oneTime               bool // whether the event has only one time; at then equals end, unless pair has merged records
 }
 
 // shape holds the fields that many requests share. Strings are indexes into the string table.

@@ -79,9 +79,9 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Result, error) {
 
 type simKube struct {
 	*recorder
-	known       map[uint64]bool // existing objects, by hash
-	first, last int64           // seconds since 1970
-	lifecycles  int             // lifecycles of pods in the trace
+	known       map[uint64]bool // objects that exist so far, by hash
+	first, last int64           // times of the first and the last event, in seconds since 1970
+	lifecycles  int             // number of pod lifecycles in the trace
 	fields      map[string]int  // number of times that each field was dropped
 }
 
@@ -227,8 +227,7 @@ func (s *simKube) event(value any) error {
 	return nil
 }
 
-// latestSimKube is the latest valid time in a trace, in seconds since 1970. A later time, converted to microseconds,
-// overflows int64.
+// latestSimKube is the latest valid time in a trace, in seconds since 1970. Later times overflow int64 in microseconds.
 const latestSimKube = math.MaxInt64 / 1_000_000
 
 // add converts an applied or deleted object to a request.

@@ -7,7 +7,7 @@ import "hash/maphash"
 type stringTable struct {
 	seed  maphash.Seed
 	bytes []byte
-	ends  []uint32 // ends[i] is the end, in bytes, of the string with number i+1
+	ends  []uint32 // ends[i] is the offset in bytes after the string with number i+1
 	slots []uint32 // hash table of numbers with open addressing; 0 is a free slot
 }
 

@@ -82,8 +82,7 @@ func apply(ctx context.Context, d *Decision, now time.Time) error {
 	return err
 }
 
-// reduce reduces one run of a unit (a run, or a comparison or search with its runs). It returns false if there was
-// nothing to do.
+// reduce reduces one run of the decision's entry. It returns false if there was nothing to do.
 func (d *Decision) reduce(ctx context.Context, in run, r reducible, now time.Time) (bool, error) {
 	if r.unfinished {
 		if err := in.resume(); err != nil {

@@ -28,8 +28,7 @@ func heavy() []string {
 	return []string{result.TSDBDir, result.TracesDir, result.ProfileDir, planeDir}
 }
 
-// contents describes the files of a unit (a run, or a comparison or search with its runs). Paths are relative to the
-// folder.
+// contents describes the files of a unit (a run, or a comparison or search with its runs), relative to the folder.
 type contents struct {
 	dirs     []string // directories that a process locks while it uses them
 	runs     []reducible
@@ -110,8 +109,8 @@ func (w *walker) search(dir string) error {
 	return w.group(dir, []string{result.CapacityFile, result.CapacityHTMLFile, result.JUnitFile}, isTrial, w.run)
 }
 
-// group reads the directory of a comparison or search. It may contain the given files, and subdirectories whose names
-// match isSub. group calls sub for each of these subdirectories.
+// group reads the directory of a comparison or search. This directory may contain the given files, and subdirectories
+// whose names match isSub. group calls sub for each of these subdirectories.
 func (w *walker) group(dir string, files []string, isSub func(name string) bool, sub func(dir string) error) error {
 	w.dirs, w.measured = append(w.dirs, dir), true
 	entries, err := fs.ReadDir(w.root.FS(), dir)

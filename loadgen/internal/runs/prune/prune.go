@@ -54,7 +54,7 @@ type Decision struct {
 	Action Action `json:"action"`
 	Why    string `json:"why"`
 	Frees  int64  `json:"freesBytes"` // bytes that the action frees; before Apply, the maximum if the action is Downsample or Resume
-	Coarse bool   `json:"-"`          // whether the reason to keep it is that its metrics have few samples already
+	Coarse bool   `json:"-"`          // whether the entry is kept because its metrics are already downsampled enough
 
 	interval time.Duration // interval of the action Downsample
 }

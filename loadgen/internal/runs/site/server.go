@@ -252,8 +252,7 @@ func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {
 // refresh is the time after which a browser loads the page of an active run again, in seconds.
 const refresh = "10"
 
-// serveActive sends a report about an active run so far. If the run has recorded too little, it sends the page of the
-// entry.
+// serveActive sends a report about an active run so far. If the run recorded too little, it sends the entry's page.
 func (s *Server) serveActive(w http.ResponseWriter, r *http.Request, e *runs.Entry, groups []group) {
 	w.Header().Set("Refresh", refresh)
 	var page []byte

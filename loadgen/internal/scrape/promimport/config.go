@@ -93,8 +93,7 @@ type Source struct {
 	ahead   int64 // how far the Prometheus server's clock is ahead of this machine's clock, in ms
 }
 
-// New returns the Source for a Config. It sends no request. Every error that it returns is a mistake of the user in the
-// Config.
+// New returns the Source for a Config. It sends no request. Every error is a mistake of the user in the Config.
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -84,8 +84,7 @@ func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Mat
 	return matrixOf(value, warnings)
 }
 
-// maxPoints is the maximum number of points of a series that Range requests in one query. Prometheus refuses more than
-// 11,000.
+// maxPoints is the maximum number of points per series in one query of Range. Prometheus refuses more than 11,000.
 const maxPoints = 10_000
 
 // add appends the samples of a matrix to the series in `all`. `of` maps series to their indexes in `all`.

@@ -69,8 +69,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 }
 
 // ScrapeNow records the boundary of a phase. It waits until the Prometheus server has scraped each target once more,
-// and returns the time after these scrapes. A target that is not scraped in time counts as lost. It returns an error
-// only if ctx ends or the samples cannot be stored.
+// and returns the time after these scrapes. A target that is not scraped in time counts as lost. ScrapeNow returns an
+// error only if ctx ends or the samples cannot be stored.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	began := r.source.clock()
 	asked, err := r.source.now(ctx)

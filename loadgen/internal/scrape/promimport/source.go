@@ -120,8 +120,7 @@ func (s *Source) Interval() time.Duration {
 	return longest
 }
 
-// Ahead returns how far the Prometheus server's clock is ahead of this machine's clock. It is negative if the clock is
-// behind.
+// Ahead returns the time by which the Prometheus server's clock is ahead of this machine's clock. It may be negative.
 func (s *Source) Ahead() time.Duration { return time.Duration(s.ahead) * time.Millisecond }
 
 // now returns the current time by the Prometheus server's clock.

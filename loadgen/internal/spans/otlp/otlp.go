@@ -28,11 +28,10 @@ const (
 	maxExporting   = 2                // maximum number of export requests that are read or converted at the same time
 	longestExport  = 10 * time.Second // maximum time from the header of an export request to its end
 	longestIdle    = 30 * time.Second // time after which a connection without requests is closed
-	window         = 64 << 10         // maximum bytes of a stream that await reading; gRPC cannot raise this limit
+	window         = 64 << 10         // maximum number of unread bytes of a stream; gRPC cannot raise this limit
 )
 
-// These are metadata of export requests. A component sends them if its variable OTEL_EXPORTER_OTLP_HEADERS contains
-// them.
+// Metadata of export requests, which components read from the variable OTEL_EXPORTER_OTLP_HEADERS.
 const (
 	// TokenKey holds "Bearer TOKEN".
 	TokenKey = "authorization"

@@ -25,7 +25,7 @@ import (
 const (
 	// coordinatorNamespace is the namespace that Objects creates for the run if Options.Namespace is empty.
 	coordinatorNamespace = "stormglass-run"
-	// scenarioDir is the directory of the scenario in the coordinator's pod, and resultsDir the directory of the runs.
+	// The coordinator's pod has the scenario in scenarioDir, with the name scenarioFile, and the runs in resultsDir.
 	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
 	resultsDir                = "/results"
 	// windUp is the termination grace period of the pod, in seconds. A stopped run needs this time to delete the objects

@@ -306,7 +306,7 @@ func (s Starter) Needs(carried bool) cluster.Rules {
 	return r
 }
 
-// indexOf returns the index of the worker that runs in a pod.
+// indexOf returns the index of the worker that runs in a pod, or false if the pod has no valid index.
 func indexOf(p *corev1.Pod) (int, bool) {
 	index, err := strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation])
 	return index, err == nil

@@ -58,8 +58,7 @@ func follow[T, L runtime.Object](ctx context.Context, from collection[L], select
 	informer.RunWithContext(ctx)
 }
 
-// hopeless maps reasons why a container cannot start to remedies. Kubernetes does not recover from these reasons by
-// itself.
+// hopeless maps reasons why a container cannot start to remedies. Kubernetes does not resolve these reasons itself.
 var hopeless = map[string]string{
 	"ImagePullBackOff":           "with --image, name an image that the nodes can pull, or add --image-pull-secret",
 	"ErrImageNeverPull":          "load the image onto the nodes first",
