@@ -162,7 +162,7 @@ func (f *fields) get(key string) *yaml.Node {
 func (f *fields) has(key string) bool { return f.get(key) != nil }
 
 // ignore marks keys as used, because they need no conversion. If a value was also read as a mapping or list, the method
-// left still reports its unknown fields.
+// `left` still reports its unknown fields.
 func (f *fields) ignore(keys ...string) {
 	for ; f != nil; f = f.base {
 		for _, key := range keys {

@@ -121,7 +121,7 @@ type draft struct {
 	all     *part        // measurements and gates of the whole configuration
 	perJob  bool         // whether an expression can become one gate or comparison row per job
 	quiet   bool         // suppresses remarks while a part is converted repeatedly
-	told    map[any]bool // keys that were passed to the method first
+	told    map[any]bool // keys that were passed to the method `first`
 }
 
 func newDraft(o Options, file string) *draft {
@@ -138,7 +138,7 @@ func (d *draft) first(key any) bool {
 	return !was
 }
 
-// templateText is the text of a template, which finish writes into the scenario or into a separate file.
+// templateText is the text of a template. The method `finish` writes it into the scenario or into a separate file.
 type templateText struct {
 	at   *mapping // the mapping that gets the field `text` or `file`
 	file string

@@ -71,11 +71,11 @@ func decideByValues(tree *parse.Tree) {
 	})
 }
 
-// maxIndexes is the maximum number of indexes for which the method object renders a template to find differences
+// maxIndexes is the maximum number of indexes for which the method `object` renders a template to find differences
 // between objects.
 const maxIndexes = 1000
 
-// maxVariants is the maximum number of different texts of a template that the method object compares and returns.
+// maxVariants is the maximum number of different texts of a template that the method `object` compares and returns.
 const maxVariants = 20
 
 // indexExpr returns the template expression that computes an object's index from the load's replica number. Replica

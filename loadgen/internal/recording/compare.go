@@ -63,9 +63,9 @@ func (a Actor) recorded() (user string, replayed bool) {
 	return cmp.Or(a.As, a.Name), false
 }
 
-// Compare compares the recording in the file original with a recording of its replay in the file replay. The recording
-// of the replay must keep the names of users. If it contains users that a replay impersonated, Compare ignores the
-// requests of all other users in it. Times are relative to the first request of each file.
+// Compare compares the recording in the file `original` with a recording of its replay in the file `replay`. The
+// recording of the replay must keep the names of users. If it contains users that a replay impersonated, Compare
+// ignores the requests of all other users in it. Times are relative to the first request of each file.
 func Compare(original, replay string, o CompareOptions) (Comparison, error) {
 	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
 	a, err := read(original, speed)

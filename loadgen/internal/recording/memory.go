@@ -167,7 +167,7 @@ func (b *builder) add(r Request) {
 	b.t.Entries = append(b.t.Entries, e)
 }
 
-// index returns the index of value in list. If the list does not contain value, index appends it. The map known
+// index returns the index of value in list. If the list does not contain value, index appends it. The map `known`
 // contains the index of each value.
 func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
 	i, ok := known[value]

@@ -48,7 +48,7 @@ type Entry struct {
 	State    string            `json:"phase,omitempty"` // current phase of an active run
 	Started  time.Time         `json:"started"`
 	Ended    time.Time         `json:"ended,omitzero"`    // end of the run; zero if the run is active or was killed
-	Seconds  float64           `json:"seconds,omitempty"` // seconds from the start of the first phase to the end of the last one
+	Seconds  float64           `json:"seconds,omitempty"` // time from the start of the first phase to the end of the last
 	Versions result.Versions   `json:"versions"`
 	Host     result.Host       `json:"host"`
 	Labels   map[string]string `json:"labels,omitempty"`

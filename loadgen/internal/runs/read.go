@@ -171,7 +171,7 @@ func readStudy(e *Entry, files map[string]bool, name, page string) {
 func (e *Entry) damaged(err error) {
 	e.Verdict, e.Style, e.Unfit = Damaged, "nodata", "a file is damaged"
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		err = path.Err // the path of this machine is no part of a page
+		err = path.Err // pages must not show paths of this machine
 	}
 	e.why(err.Error())
 }

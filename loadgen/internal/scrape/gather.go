@@ -28,7 +28,7 @@ func dialGathering(ctx context.Context, network, address string) (net.Conn, erro
 type gathering struct {
 	net.Conn
 	buffer []byte // receives data from the connection; created by the first read
-	read   []byte // the part of buffer that Read has not returned yet
+	read   []byte // received data that Read has not returned yet; a part of buffer
 	more   bool   // whether to pause, because the last read did not fill buffer
 }
 

@@ -127,10 +127,10 @@ func (s *stats) part(of groupKey) *parts {
 	return p
 }
 
-// partOf returns the part of the latency to which a span belongs, and the time that it adds to this part, in nanoseconds.
-// The time is 0 if the span belongs to no part. The names are from k8s.io/apiserver 1.37 and etcd 3.7. Validating webhooks are
-// called in parallel, so only their time on the critical path counts. API servers also call conversion webhooks and other
-// API servers by HTTP, which is not part of admission.
+// partOf returns the part of the latency to which a span belongs, and the time that it adds to this part, in
+// nanoseconds. The time is 0 if the span belongs to no part. The names of spans are from k8s.io/apiserver 1.37 and etcd
+// 3.7. Validating webhooks are called in parallel, so only their time on the critical path counts. API servers also
+// call conversion webhooks and other API servers by HTTP, which is not part of admission.
 func partOf(n *Node) (part int, took int64) {
 	switch {
 	case strings.HasPrefix(n.Process, "etcd"), strings.HasPrefix(n.Name, "etcdserverpb."):

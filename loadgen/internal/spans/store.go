@@ -89,8 +89,8 @@ func (x Index) Write(dir string, all []Trace) error {
 
 // Limits of IndexFile. A run writes about 10,000 objects at most.
 const (
-	longestIndex = 16 << 20 // bytes
-	maxIndexed   = 100_000  // objects
+	longestIndex = 16 << 20 // maximum size in bytes
+	maxIndexed   = 100_000  // maximum number of objects
 )
 
 // Read reads the kept traces of a run. dir is the run's directory. If the run has no IndexFile, Read returns an error that

@@ -90,7 +90,7 @@ func (t *Trace) Result() result.Trace {
 		ID: t.Trace.String(), Load: t.Load, Client: t.Client, Phase: t.Phase, Verb: t.Verb, Resource: t.Resource, Start: t.Due, Seconds: seconds(t.Duration()), Status: t.Status, Failure: t.Failure,
 		Complete: tree.Complete() && t.Lost == 0 && len(t.Spans) > 0, Spans: []result.TraceSpan{},
 	}
-	webhook := "" // of the span above
+	webhook := "" // name in the parent span
 	for depth, n := range tree.All() {
 		s := result.TraceSpan{
 			Depth: depth, Process: n.Process, Name: n.Name, Detail: detailOf(&n.Span, webhook), Start: seconds(n.Start - start), Seconds: seconds(n.Duration()), Self: seconds(n.Self), Critical: seconds(n.Critical), Failed: n.Failed,

@@ -12,7 +12,7 @@ const unknownUser = "unknown"
 // change is a write that the recorder inferred from a changed object, because there is no log of requests. actor is the
 // program that wrote. reason is the reason why the recording excludes the write, or "".
 type change struct {
-	at                                              int64 // microseconds since 1970
+	at                                              int64 // time of the write, in microseconds since 1970
 	actor, verb, group, version, resource           string
 	subresource, namespace, name, patchType, reason string
 	code, size                                      int

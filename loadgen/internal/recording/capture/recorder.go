@@ -37,7 +37,7 @@ type recorder struct {
 	spans   []span // time range of each log
 	lines   int64
 	events  int64
-	changes uint64           // number of calls of the method change
+	changes uint64           // number of calls of the method `change`
 	dropped map[string]int64 // number of excluded requests, by reason
 	notes   []string
 }
@@ -262,5 +262,5 @@ func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) 
 	}
 }
 
-// maxMade is the maximum number of shapes that the method described caches.
+// maxMade is the maximum number of shapes that the method `described` caches.
 const maxMade = 1 << 14

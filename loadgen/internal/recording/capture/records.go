@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// record is an event of a log, or all events of a request after pair has merged them. It has no pointers, to keep
-// garbage collection cheap.
+// record is an event of a log, or all events of a request after the method `pair` has merged them. It has no pointers,
+// to keep garbage collection cheap.
 type record struct {
 	id uint64 // hash of the auditID
 	// at is the time when the request was received, and end is the time of the event's stage, in microseconds since

@@ -124,7 +124,7 @@ func checkVersion(version any) error {
 // longestJSON is the maximum size of a JSON trace in bytes. A trace takes up to 30 times its size in memory.
 const longestJSON = 64 << 20
 
-// readJSON reads a JSON file. It has the same structure as the MessagePack files that the method read reads.
+// readJSON reads a JSON file. It has the same structure as the MessagePack files for the method `read`.
 func (s *simKube) readJSON(from io.Reader) error {
 	var file map[string]any
 	limited := &io.LimitedReader{R: from, N: longestJSON}

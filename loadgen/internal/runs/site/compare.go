@@ -156,7 +156,7 @@ func command(all []*runs.Entry, differs []runs.Difference, l links) string {
 	}
 	if from, to := a.Versions.Stormglass, b.Versions.Stormglass; from != to && strings.HasPrefix(from, "v") && strings.HasPrefix(to, "v") {
 		specs = append(specs, "--a", shell.Quote("rev="+from), "--b", shell.Quote("rev="+to))
-	} else if from, to := a.Versions.Kubernetes, b.Versions.Kubernetes; from != to { // programs that the user has
+	} else if from, to := a.Versions.Kubernetes, b.Versions.Kubernetes; from != to { // the user inserts the paths
 		specs = append(specs, "--a", shell.Quote("PATH/controlplane-"+from), "--b", shell.Quote("PATH/controlplane-"+to))
 	}
 	if len(specs) == 0 {
