@@ -184,7 +184,8 @@ type Tree struct {
 	Roots []*Node
 	// Orphans is the number of spans whose parent is missing. They are roots too. Broken is the number of spans that the
 	// tree omits, because their parents form a cycle or their ID occurs twice. Skewed is the number of spans that ended
-	// before their parent began, or began after it ended: the clocks of two processes differ, or a time is wrong.
+	// before their parent began, or began after their parent ended: the clocks of two processes differ, or a time is
+	// wrong.
 	Orphans, Broken, Skewed int
 }
 
@@ -193,7 +194,7 @@ func (t *Tree) Complete() bool {
 	return len(t.Roots) == 1 && t.Orphans == 0 && t.Broken == 0 && t.Skewed == 0
 }
 
-// NewTree orders spans below their parents and computes their times. It does not change the spans.
+// NewTree arranges spans below their parents and computes their times. It does not change the spans.
 func NewTree(all []Span) *Tree {
 	t := &Tree{}
 	nodes := make(map[ID]*Node, len(all))

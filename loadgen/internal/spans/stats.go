@@ -16,7 +16,7 @@ import (
 // requests and maxParts parts.
 type stats struct {
 	names    map[nameKey]*nameStats
-	requests map[requestKey]*totals // by verb and resource
+	requests map[requestKey]*totals // totals of the requests, by verb and resource
 	parts    map[groupKey]*parts
 }
 

@@ -45,8 +45,8 @@ func (t *Tracer) Sample() (trace TraceID, id ID, sampled bool) {
 // Parent returns the value of the header traceparent for a sampled request (W3C Trace Context, version 00).
 func Parent(trace TraceID, id ID) string { return "00-" + trace.String() + "-" + id.String() + "-01" }
 
-// Unsampled is the value of the header traceparent for requests that are not sampled. It also prevents that an API
-// server that trusts the client traces these requests by its own sampling rate.
+// Unsampled is the value of the header traceparent for requests that are not sampled. It also keeps an API server that
+// trusts the client from tracing these requests by its own sampling rate.
 const Unsampled = "00-00000000000000000000000000000001-0000000000000001-00"
 
 // unsampled is the ID of the trace in Unsampled.

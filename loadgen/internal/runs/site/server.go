@@ -154,7 +154,8 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, viewOf(r).filter.Select(now.Entries))
 }
 
-// groupFor returns the group that a request names, or the largest group. If no such group exists, it answers the request.
+// groupFor returns the group that a request names, or the largest group. If no such group exists, it answers the
+// request with an error, and ok is false.
 func (s *Server) groupFor(w http.ResponseWriter, r *http.Request) (groups []group, g group, ok bool) {
 	_, groups, _ = s.state()
 	q := r.URL.Query()

@@ -96,7 +96,7 @@ func filled(all []moment, first, end, every int64) []moment {
 
 // point is one sample of a series in the archive.
 type point struct {
-	at int64 // ms since 1970
+	at int64 // time of the sample, in ms since 1970
 	v  float64
 }
 
