@@ -73,12 +73,12 @@ import (
 type Options struct {
 	Scenario *scenario.Scenario
 	// Overrides are the path=value settings that the caller applied to Scenario. WithoutGates are the names of the
-	// gates that the caller removed from it. The run only records these two fields.
+	// gates that the caller removed from it. The run records both fields, but does not apply them.
 	Overrides, WithoutGates []string
 	// Labels are recorded in the run's files. They have no effect on the run.
 	Labels map[string]string
-	// WithoutHooks reports whether the caller removed the hooks from Scenario with Scenario.DropHooks. The run only
-	// records it.
+	// WithoutHooks reports whether the caller removed the hooks from Scenario with Scenario.DropHooks. The run records
+	// this field, but does not apply it.
 	WithoutHooks bool
 	// Out is the run directory, which must be new or empty; "" means runs/TIME-NAME.
 	Out string
@@ -93,14 +93,14 @@ type Options struct {
 	// Plane is the directory of a running control plane (`controlplane up --dir`). At its end, the run removes
 	// everything that it created in the control plane, and leaves the control plane running.
 	Plane string
-	// Loads implement the scenario's loads of kind "custom", by name.
+	// Loads maps the name of each load of kind "custom" in the scenario to its implementation.
 	Loads map[string]Load
-	// Actions implement the scenario's actions of kind "custom", by name.
+	// Actions maps the name of each action of kind "custom" in the scenario to its implementation.
 	Actions map[string]Action
-	// Measurements return custom figures of each phase. The key is the name of the measurement.
+	// Measurements maps names to measurements, which return custom figures (named values) of each phase.
 	Measurements map[string]Measurement
-	// Collectors provide additional metrics. The run records them with the generator's own metrics. Their names must
-	// not begin with stormglass_, go_ or process_.
+	// Collectors provide additional metrics. The run records these metrics with the generator's own metrics. Metric
+	// names must not begin with stormglass_, go_ or process_.
 	Collectors []prometheus.Collector
 	// Observe is the address (HOST:PORT) at which the active run serves its samples with Prometheus' query API. Empty
 	// means no API. ObservePublic permits an address that other machines can reach; the API has no password.
@@ -118,32 +118,33 @@ type Options struct {
 	// Confirm reports whether the run may create the objects of the Plan in a user's cluster. The run calls it before
 	// it creates anything there.
 	Confirm func(context.Context, Plan) (bool, error)
-	// Progress shows the run.
+	// Progress receives the steps and the state of the run, to show them to the user.
 	Progress Progress
 	// Control pauses the load and ends phases while the run is active. Nil means no control.
 	Control *Control
-	// Hurry shortens the end of a run whose context was canceled: if the caller closes it, the run does not remove the
-	// remaining objects, but still writes the report. Nil means that the caller always waits.
+	// Hurry shortens the end of a run whose context was canceled. After the caller closes this channel, the run leaves
+	// the remaining objects in place, but still writes the report. Nil means that the run always removes its objects.
 	Hurry <-chan struct{}
 	// Fuse has the conditions that end the run early, the limits on what the run sends, and the protections of a user's
-	// cluster. With the zero value, a run on a user's cluster uses the default conditions and the lock; other runs have
-	// no conditions or limits.
+	// cluster. With the zero value, a run on a user's cluster uses the default conditions, and a lock that prevents
+	// concurrent runs. Other runs have no conditions or limits.
 	Fuse Fuse
 	// Spans say where a run on a user's cluster gets the spans for distributed traces, if the scenario traces requests.
-	// The zero value means nowhere. Other runs receive the spans of their control plane.
+	// With the zero value, the run gets no spans. Runs on other control planes always receive the spans of their
+	// control plane.
 	Spans SpanSources
 }
 
 // Load sends the requests of a load of kind "custom".
 type Load = interface {
 	// Prepare creates the objects that Do needs. The run calls it before the first phase. cfg authenticates as the
-	// load's identity on the target. namespace is the run's namespace. Prepare must set labels on every object that it
-	// creates, so that the run can remove the object. On a user's cluster, the identity has only the rights of the
-	// scenario's other loads.
+	// load's user. namespace is the run's namespace. Prepare must set labels on every object that it creates, so that
+	// the run can remove the object. On a user's cluster, the load's user has only the rights that the scenario's other
+	// loads need.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
-	// Do sends one request and returns when the response has arrived. Up to maxInFlight goroutines call it at the same
-	// time. ctx ends after the load's timeout. A nil error counts as HTTP status 200, and a client-go error as its HTTP
-	// status. The run counts other errors by kind, as in result.Requests.Outcomes.
+	// Do sends one request and returns when the response has arrived. Up to the load's maxInFlight goroutines call Do
+	// at the same time. ctx ends after the load's timeout. A nil error counts as HTTP status 200, and a client-go error
+	// as its HTTP status. The run counts other errors by kind, as in result.Requests.Outcomes.
 	Do(ctx context.Context) error
 }
 
@@ -156,9 +157,9 @@ type Action = interface {
 
 // Measurement measures custom figures in each phase.
 type Measurement = interface {
-	// Prepare prepares the measurement, and may start work that lasts until ctx ends after the last phase. The run
-	// calls it before the first phase. The other arguments are the same as in Load.Prepare. An error ends the run with
-	// exit code 4.
+	// Prepare prepares the measurement. The run calls it before the first phase. Prepare may start background work,
+	// which must end when ctx ends, after the last phase. The other arguments are the same as in Load.Prepare. An error
+	// ends the run with exit code 4.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	// Start begins the measurement of a phase. The run calls it before it starts the phase's loads and actions.
 	Start(ctx context.Context, phase string) error
@@ -197,7 +198,7 @@ type (
 	// Fuse has conditions that end a run early, in addition to the scenario's conditions, and limits on what the run
 	// sends.
 	Fuse = run.Fuse
-	// SpanSources name a receiver and a file of the spans of a user's cluster.
+	// SpanSources say where a run gets the spans of a user's cluster: from a receiver, a file or both.
 	SpanSources = run.SpanSources
 )
 
@@ -217,17 +218,17 @@ func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir strin
 // the run or could not write the files.
 func Judge(ctx context.Context, dir string) (result.Result, error) { return judge.Judge(ctx, dir) }
 
-// JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes nothing. With a file of gates,
-// only the alerts that gates name affect the verdict. Otherwise, no alert of the rules may fire in any phase. JudgeBy
-// ignores missing data of the gates and alerts in noDataAllowed, unless every gate lacks data. result.Gate.Allowed marks
-// the gates whose missing data was ignored.
+// JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes nothing. If files include a file
+// of gates, only the alerts that gates name affect the verdict. Otherwise, no alert of the rules may fire in any phase.
+// JudgeBy ignores missing data of the gates and alerts in noDataAllowed, unless every gate lacks data.
+// result.Gate.Allowed marks the gates whose missing data was ignored.
 func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...string) (result.Result, error) {
 	return judge.By(ctx, dir, files, noDataAllowed...)
 }
 
-// Check returns what is wrong with a scenario and its variants although each field is valid: settings that cannot work,
-// then errors in the gates. Run checks both too.
+// Check returns an error if a scenario or one of its variants has valid fields that cannot work together, or errors in
+// its gates. Run performs the same checks.
 func Check(s *scenario.Scenario) error { return gate.Check(s) }
 
-// ExitCode returns the exit code of the command loadgen after the error err.
+// ExitCode returns the exit code with which the command loadgen ends after the error err.
 func ExitCode(err error) int { return exitcode.Of(err) }

@@ -88,7 +88,7 @@ func readDefinitions(file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// establish creates a definition and waits until its condition Established is true.
+// establish creates a CustomResourceDefinition and waits until its condition Established is true.
 func establish(ctx context.Context, client dynamic.ResourceInterface, d *unstructured.Unstructured) error {
 	if _, err := client.Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// judgeMargin is the time before a test's deadline in which Run ends and judges the run.
+// judgeMargin is how long before the test's deadline Run ends the run, so that enough time remains to judge it.
 const judgeMargin = 20 * time.Second
 
 // Run runs a scenario on the plane and returns its result. file is a path or the name of a built-in scenario. If the

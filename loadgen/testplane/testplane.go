@@ -9,9 +9,9 @@
 //		plane.Run(t, "testdata/storm.yaml")
 //	}
 //
-// The plane runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler, each as a process. If Plane.Nodes is set, pods are
-// scheduled and become Ready. The plane needs the program controlplane (`make build` in a checkout of Stormglass). It ends when the
-// test process ends, even if the process crashes.
+// The plane runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler, each as a process. If Plane.Nodes is
+// set, pods are scheduled and become Ready. The plane needs the program controlplane (`make build` in a checkout of
+// Stormglass). The plane ends when the test process ends, even if the process crashes.
 //
 // # Stability
 //
