@@ -1,5 +1,5 @@
-// Package ab compares two variants of a run, A and B: it runs a scenario in pairs, A and B back to back on separate
-// control planes, and reports whether B is worse.
+// Package ab compares two configurations, A and B, and reports whether B is worse. It runs a scenario in pairs: one run
+// of A and one run of B, back to back on separate control planes.
 //
 // Both runs of a pair have the same seed. The order of A and B is random in blocks of two pairs; A and B come first
 // equally often. The first pair warms up the machine and does not count. The package discards a pair if the work of
@@ -30,7 +30,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// warmUp is the number of the first pair, which warms the machine up and does not count.
+// warmUp is the number of the first pair. This pair warms up the machine and does not count.
 const warmUp = 0
 
 // maxThrown limits the discarded pairs: the comparison ends if their number exceeds maxThrown times the plan's
@@ -49,8 +49,8 @@ type Options struct {
 }
 
 // Run runs pairs until they give an answer, and returns the comparison and its directory. If a new comparison fails in
-// its first pair, Run returns an error but keeps the finished run, so that you can resume. After a later failure, Run
-// returns the comparison with a note and the failure's exit code.
+// its first pair, Run returns an error but keeps the finished run, so that you can resume the comparison. After a later
+// failure, Run returns the comparison with a note and the failure's exit code.
 func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
 	return session{o: o, Series: series.New()}.run(ctx)
 }
@@ -130,7 +130,7 @@ func (s *session) open(ctx context.Context) error {
 	return nil
 }
 
-// plan checks the statistical plan and both sides (A and B), and creates the comparison without pairs.
+// plan checks the statistical plan and both sides (A and B), and creates the comparison, which has no pairs yet.
 func (s *session) plan() (err error) {
 	if err := paired.Check(s.o.Plan); err != nil {
 		return exitcode.UsageError(err)
@@ -260,9 +260,9 @@ func (s *session) pairs(ctx context.Context) error {
 	return nil
 }
 
-// givenUp returns the note on a comparison that ended because too many pairs were discarded. It counts these pairs by
-// the side whose run was disturbed. If this is nearly always the same side, this side probably causes the other work on
-// the machine.
+// givenUp returns the note on a comparison that ended because too many pairs were discarded. The note has the number of
+// discarded pairs for each disturbed side. If nearly all of them are on one side, that side itself probably causes the
+// disturbance.
 func givenUp(c result.AB) string {
 	of := map[string]int{}
 	last := ""
@@ -276,7 +276,7 @@ func givenUp(c result.AB) string {
 		c.Thrown, of["A"], of["B"], last)
 }
 
-// told returns the progress line that follows a pair: the outcome of the pair, or the state of the comparison.
+// told returns the progress line to show after the pair p: the outcome of the pair, or the state of the comparison.
 func told(c result.AB, p result.Pair) string {
 	counted := len(Counted(c.Pairs))
 	switch {
@@ -332,7 +332,8 @@ func order(seed int64, pair int) string {
 	return "BA"
 }
 
-// runSide runs one side with the seed of the pair and returns the results.
+// runSide executes the run of one side in a pair and returns its results. number is the number of the pair, which
+// determines the seed. name is A or B.
 func (s *session) runSide(ctx context.Context, side Side, number int, name string) (result.Member, error) {
 	sub := memberDir(name, number)
 	res, err := s.Make(ctx, s.of(side), sub, number)

@@ -12,7 +12,7 @@ import (
 
 // Preview describes the runs of a comparison before they start.
 type Preview struct {
-	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair, and discarded pairs, which are
+	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair and the discarded pairs, which are
 	// repeated.
 	Pairs int `json:"pairs"`
 	// A and B describe one run of each side. A is nil if side A is a baseline.
@@ -86,7 +86,7 @@ func (s *session) check(ctx context.Context) error {
 	return nil
 }
 
-// of returns the options for the runs of a side, except the seed and the directory, which the caller sets.
+// of returns the options for the runs of a side. It does not set the seed and the directory; the caller does.
 func (s *session) of(side Side) run.Options {
 	o := s.o.Options
 	o.Scenario, o.Overrides, o.ControlPlane = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane)

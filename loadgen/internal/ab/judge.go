@@ -56,16 +56,16 @@ func judgePairs(c *result.AB) {
 	checkVerdicts(c, a, b)
 }
 
-// checkLowerBound changes the answer to CouldNotTell, unless it is Regressed, if only a lower bound is known for a
-// value of B. bound is a text that names the pair or run with this value; "" means that all values of B are exact.
+// checkLowerBound changes the answer for a metric to CouldNotTell if only a lower bound is known for a value of B. It
+// keeps the answer Regressed. bound names the pair or run with this value; "" means that all values of B are exact.
 func checkLowerBound(f *result.ABFigure, bound string) {
 	if bound != "" && f.Answer != result.Regressed {
 		f.Answer, f.Detail = result.CouldNotTell, bound
 	}
 }
 
-// reached returns a slice with only the last look that needs at most `pairs` pairs. It returns nil if there are too few
-// pairs for the first look.
+// reached returns a slice with only the last of the looks (interim analyses) for which `pairs` pairs are enough. It
+// returns nil if they are too few for the first look.
 func reached(looks []result.Look, pairs int) []result.Look {
 	for i, l := range slices.Backward(looks) {
 		if l.Pairs <= pairs {
@@ -75,9 +75,9 @@ func reached(looks []result.Look, pairs int) []result.Look {
 	return nil
 }
 
-// checkVerdicts adds the numbers of runs that did not pass to the reasons. A failed run may have done less work. A good
-// answer therefore becomes CouldNotTell if at least half of B's runs did not pass, and the fraction is larger than in
-// A.
+// checkVerdicts adds the numbers of runs that did not pass to the reasons. A failed run may have done less work. The
+// answers NotRegressed and Improved therefore become CouldNotTell if at least half of B's runs did not pass, and B has
+// the larger fraction of such runs.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
 	count := func(of []result.Member, is func(result.Member) bool) (n int) {
 		for _, m := range of {
@@ -107,7 +107,7 @@ func Counted(all []result.Pair) []result.Pair {
 	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
 }
 
-// collected holds the values of one metric from all pairs.
+// collected holds the values of one metric in all pairs.
 type collected struct {
 	figure *result.ABFigure
 	paired paired.Figure
@@ -170,9 +170,8 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	return collected{f, figure, lower}
 }
 
-// gone returns the relative change of a metric that is positive in A and 0 in B. Positive changes are losses: the
-// result is -1, or +1 if higher values are better. It is 0 if a value in A or B is negative, because then 0 is not the
-// minimum.
+// gone returns the relative change of a metric that is positive in A and 0 in B: -1, or +1 if higher values are better,
+// because positive changes are regressions. It returns 0 if a value is negative, because then 0 is not the minimum.
 func gone(f *result.ABFigure, a, b []float64) float64 {
 	switch {
 	case slices.Min(a) < 0 || slices.Min(b) < 0:
@@ -183,7 +182,8 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 	return -1
 }
 
-// byDifference explains that the answer for a metric depends on the difference between A and B instead of their ratio.
+// byDifference returns the text which says that a metric was judged by the difference between A and B instead of their
+// ratio.
 func byDifference(f *result.ABFigure) string {
 	return fmt.Sprintf("judged by the difference instead of the ratio, because some values are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
 }
@@ -233,7 +233,7 @@ func judgeFigures(plan result.Plan, all []collected, pairs int) {
 	}
 }
 
-// fill sets the answer and the statistics of a metric from the result of its statistical test.
+// fill sets the answer and the statistics of the metric f from j, the result of its statistical test.
 func fill(f *result.ABFigure, j paired.Judged) {
 	f.Answer, f.Pairs = j.Answer, j.Pairs
 	f.Change, f.Low, f.High, f.Spread, f.T, f.Critical = nil, nil, nil, nil, nil, nil
@@ -312,8 +312,8 @@ func bound(v *float64) string {
 // have answers.
 func decided(c result.AB) bool { return c.Answer != result.CouldNotTell }
 
-// Replay returns the result of a comparison with the given pairs in this order. The comparison ends at the first look
-// that gives an answer.
+// Replay returns the result that the comparison c would have with the given pairs, in this order. It ends the
+// comparison at the first look (interim analysis) that gives an answer.
 func Replay(c result.AB, pairs []result.Pair) result.AB {
 	c.Figures, c.Pairs = slices.Clone(c.Figures), nil
 	for _, p := range pairs {

@@ -15,8 +15,8 @@ func memberDir(side string, pair int) string {
 	return filepath.Join(strings.ToLower(side), fmt.Sprintf("%02d", pair))
 }
 
-// grown returns the spans that take more time in B's runs than in A's runs. dir is the directory of the comparison. grown
-// ignores runs whose result it cannot read.
+// grown returns the trace spans that take more time in B's runs than in A's runs. dir is the directory of the
+// comparison. grown ignores runs whose result it cannot read.
 func grown(dir string, pairs []result.Pair) []result.SpanGrowth {
 	var a, b []*result.Traces
 	read := func(all *[]*result.Traces, m result.Member) {

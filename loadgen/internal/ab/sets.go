@@ -32,7 +32,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// recorded is a run to compare.
+// recorded is a recorded run to compare.
 type recorded struct {
 	dir      string
 	result   result.Result
@@ -129,7 +129,7 @@ func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	})
 }
 
-// leftOut separates the run and the reason in the note on a run that the comparison excludes.
+// leftOut is the text between the run and the reason in the note on a run that the comparison excludes.
 const leftOut = " is left out: "
 
 // inBoth returns the ID of a run that is in both sets. both is false if there is no such run.
@@ -216,7 +216,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 	return once(all), nil
 }
 
-// errNoRun is returned for a directory without runs.
+// errNoRun is the error for a directory without runs.
 var errNoRun = errors.New("the directory contains no run")
 
 // isWhole reports whether dir contains the measurements of a run. A baseline contains only results.
@@ -274,8 +274,8 @@ func runsIn(dir string, depth int) (all []string, err error) {
 	return all, nil
 }
 
-// uncountedIn returns the names of the runs in dir to ignore, if dir is one side (a or b) of an A/B comparison: the
-// warm-up run, interrupted runs, and runs of pairs that were discarded. Otherwise it returns nil.
+// uncountedIn returns the names of the runs to ignore in dir, if dir has the runs of side A or B of an A/B comparison:
+// the warm-up run, interrupted runs, and runs of discarded pairs. Otherwise it returns nil.
 func uncountedIn(dir string) (names []string, err error) {
 	whole, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -453,8 +453,8 @@ func logs(values []float64) []float64 {
 	return all
 }
 
-// valuesOf returns the values of a metric in a set of runs. lower describes a run with only a lower bound of the value;
-// "" means that all values are exact.
+// valuesOf returns the values of a metric in a set of runs. lower describes a run in which only a lower bound of the
+// value is known; "" means that all values are exact.
 func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
 		if slices.Contains(m.AtLeast, f.Name) {

@@ -33,7 +33,7 @@ type Side struct {
 	file string
 }
 
-// gateSpec matches a feature gate and its value.
+// gateSpec matches a feature gate and its value, such as WatchList=false.
 var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
 
 const specHint = "a controlplane binary, a config file, a baseline directory, a setting such as nodes.count=50, a feature gate such as WatchList=false, variant=NAME or rev=REVISION"
@@ -106,8 +106,8 @@ func (s *Side) take(ctx context.Context, spec string) error {
 	return s.config(spec)
 }
 
-// isProgram reports whether a file begins like a program. It ignores the executable bit, because copying may have
-// removed it.
+// isProgram reports whether a file begins like an ELF file, a Mach-O file or a script. It ignores the executable bit,
+// because copying may have removed it.
 func isProgram(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -157,7 +157,8 @@ func (s *Side) config(file string) error {
 	return nil
 }
 
-// revision resolves the git revision rev in the repository of the working directory, and sets the path of its build.
+// revision resolves the git revision rev in the repository of the working directory, and sets the path of the binary
+// that is built from it.
 func (s *Side) revision(ctx context.Context, rev string) error {
 	commit, err := git(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 	var said *exec.ExitError

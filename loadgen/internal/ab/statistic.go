@@ -20,8 +20,8 @@ func sidesOf(a, b []float64) result.Statistic {
 	return result.GeometricMean
 }
 
-// showSides sets the values that reports show for A and B. It uses the same statistic as the change, so the change
-// matches the two values.
+// showSides sets the values that reports show for A and B. how is the statistic from which the change was computed, so
+// the change matches the two values.
 func showSides(f *result.ABFigure, how result.Statistic, a, b []float64) {
 	f.Statistic = how
 	weights := make([]float64, len(a))

@@ -14,14 +14,14 @@ import (
 // resource is a resource whose exhaustion can limit a control plane.
 type resource struct {
 	name, what string
-	// expr is the PromQL for the share of the resource that was in use over $window. component is the label that
-	// contains the component's name, or "" for a resource of the whole machine.
+	// expr is the PromQL for the fraction of the resource that was in use over $window. component is the label with the
+	// name of the component that uses the resource, or "" for a resource of the whole machine.
 	expr, component string
 }
 
-// resources lists the resources that may be the bottleneck. As in the USE method, each expression is the utilisation of
-// a resource. For the client-side rate limit, it is the time per second for which requests waited, limited to 1: a
-// single request that waits all the time counts as full use.
+// resources lists the resources that may be the bottleneck. Each expression is the utilisation of a resource, as in the
+// USE method. The exception is the client-side rate limit: its expression is the time per second for which requests
+// waited, limited to 1. A single request that waits all the time thus counts as full use.
 var resources = []resource{
 	{"machine", "the machine's processors", `sum(rate(stormglass_machine_busy_seconds_total[$window])) / scalar(max(stormglass_machine_processors))`, ""},
 	{"processors", "processors that the component may use", `rate(process_cpu_seconds_total{job!="loadgen"}[$window]) / (go_sched_gomaxprocs_threads > 0)`, "instance"},
@@ -35,7 +35,7 @@ var resources = []resource{
 const (
 	// fullFrom is the lowest utilisation at which a resource counts as full.
 	fullFrom = 0.8
-	// maxUses is the number of resources that a trial records.
+	// maxUses is the maximum number of resources that a trial records.
 	maxUses = 3
 )
 
@@ -69,7 +69,8 @@ type resourceKey struct{ resource, component string }
 
 func keyOf(u result.Use) resourceKey { return resourceKey{u.Resource, u.Component} }
 
-// bottleneck returns the resource that limited the most bad trials, or nil if no resource was full in any bad trial.
+// bottleneck returns the resource that was the limit in the largest number of bad trials, or nil if no resource was
+// full in any bad trial.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
 	light := usesWhenLight(trials)
 	found := map[resourceKey]*result.Bottleneck{}
@@ -104,7 +105,7 @@ type relation int
 
 const (
 	notWhenLight  relation = iota // not full at the lightest load
-	lessWhenLight                 // full at the lightest load, but less so
+	lessWhenLight                 // full at the lightest load, but with a lower utilisation
 	sameWhenLight                 // equally full at the lightest load
 )
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Compare compares two recorded searches of the same scenario field. It computes the capacity of B divided by the
-// capacity of A from both posteriors.
+// capacity of A from the posterior distributions of both capacities.
 func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	c = result.CapacityComparison{Schema: result.CapacityComparisonSchema}
 	var of [2]*Search
@@ -39,7 +39,7 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	return conclude(c, of), nil
 }
 
-// conclude sets the differences, the answer, and the interval of the ratio of the capacities.
+// conclude sets the differences between the searches, the answer, and the interval of the ratio of the capacities.
 func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
 	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
 	low, _, high := ratio(of[0].shown(c.Sides[0]), of[1].shown(c.Sides[1]))
@@ -68,7 +68,7 @@ func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityCompari
 	return c
 }
 
-// replay returns a search with the posterior of a recorded search.
+// replay returns a search with the posterior distribution that the trials of a recorded search give.
 func replay(c result.Capacity) (*Search, error) {
 	o := Default(c.From, c.To)
 	o.Width, o.Trials = cmp.Or(c.Width, o.Width), max(o.Trials, len(c.Trials)+1)
@@ -99,7 +99,7 @@ func differences(a, b result.Capacity) []result.Difference {
 	return all
 }
 
-// sameCost is the largest ratio of two costs per request at which they count as equal.
+// sameCost is the largest ratio of two CPU times per request at which they count as equal.
 const sameCost = 1.1
 
 // generators compares the generator's CPU time per request between the two searches, at the highest load that was good
@@ -131,10 +131,11 @@ func facts(c result.Capacity) map[string]string {
 	return f
 }
 
-// share is one possible capacity in a posterior, with its weight. log is the logarithm of the capacity.
+// share is one possible capacity in a posterior distribution. log is its natural logarithm, weight its probability.
 type share struct{ log, weight float64 }
 
-// ratio returns the median and the 90% interval of the capacity of B divided by the capacity of A, from the two posteriors.
+// ratio returns the median and the 90% interval of the capacity of B divided by the capacity of A. a and b are the
+// posterior distributions of the capacities.
 func ratio(a, b []share) (low, median, high float64) {
 	var all []share
 	for _, x := range a {
@@ -157,8 +158,8 @@ func ratio(a, b []share) (low, median, high float64) {
 	return at((1 - confidence) / 2), at(0.5), at((1 + confidence) / 2)
 }
 
-// median returns the median capacity of a search. If the capacity may exceed the tested loads, it returns the median or
-// the highest good load, whichever is lower.
+// median returns the median of the posterior distribution of the capacity. If the capacity may exceed the tested loads,
+// it returns the highest good load if that is lower.
 func (s *Search) median(of result.CapacitySide) float64 {
 	if of.MayBeHigher() {
 		return min(s.quantile(0.5), *of.Held)
@@ -166,8 +167,8 @@ func (s *Search) median(of result.CapacitySide) float64 {
 	return s.quantile(0.5)
 }
 
-// shown returns the posterior of the capacity of a search. If the capacity may exceed the tested loads, all weight
-// above the highest good load moves to that load.
+// shown returns the posterior distribution of the capacity. If the capacity may exceed the tested loads, shown moves
+// all weight above the highest good load to that load.
 func (s *Search) shown(of result.CapacitySide) []share {
 	most := math.Inf(1)
 	if of.MayBeHigher() {

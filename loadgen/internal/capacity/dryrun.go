@@ -12,7 +12,7 @@ import (
 // Preview describes a search before it starts: the number of trials, and one trial at the highest load.
 type Preview struct {
 	Field string `json:"field"`
-	// Trials is the maximum number of trials, excluding the confirming trials.
+	// Trials is the maximum number of trials, excluding the trials that confirm the result.
 	Trials int             `json:"trials"`
 	Load   string          `json:"load"`
 	Trial  cluster.Preview `json:"trial"`

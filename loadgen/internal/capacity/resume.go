@@ -36,8 +36,8 @@ func (s *session) otherSearch(before result.Capacity) string {
 // rangeOf formats a range, such as "nodes.count from 100 to 20000".
 func rangeOf(c result.Capacity) string { return fmt.Sprintf("%s from %v to %v", c.Field, c.From, c.To) }
 
-// stays reports whether to keep the directory of a search without a completed trial. It stays if the search was
-// resumed, or if the directory contains the logs of a first trial or records a load that ended a control plane.
+// stays reports whether to keep the directory of a search without a completed trial. The directory stays if the search
+// was resumed, or if the directory contains the logs of a first trial or records a load that ended a control plane.
 func (s *session) stays() bool {
 	_, absent := os.Stat(filepath.Join(s.Dir.Path, trialDir(1)))
 	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0

@@ -27,7 +27,7 @@ import (
 
 // RunOptions configures a search on real control planes.
 type RunOptions struct {
-	run.Options // options of each trial; Scenario is the scenario before the load is set
+	run.Options // options of each trial; Scenario has no load set yet
 	// Read reads the scenario and applies the settings `sets`, which include the load.
 	Read  func(sets []string) (*scenario.Scenario, error)
 	Width float64
@@ -46,7 +46,7 @@ func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
 	return s.run(ctx)
 }
 
-// onPlanes returns a session whose trials run on real control planes.
+// onPlanes returns a search session whose trials run on real control planes.
 func onPlanes(o RunOptions) session {
 	return session{o: o, Series: series.New(), uses: usesOf}
 }
@@ -84,7 +84,7 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 	return s.goOn(ctx)
 }
 
-// goOn runs trials until the opened search has an answer or fails.
+// goOn runs the trials of a new or resumed search until it has an answer or fails.
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	if s.o.Resume == "" { // do not rewrite the file of a resumed search before its first new trial
 		if err := s.write(); err != nil {
@@ -261,7 +261,7 @@ func trialDir(number int) string { return fmt.Sprintf("trial-%02d", number) }
 // load far above the capacity takes minutes to create and overloads the machine.
 const stateGrowth = 1.2
 
-// with returns the scenario with the given load and the gates that every trial has.
+// with returns the scenario with the given load and with the gates that addGates adds to every trial.
 func (s *session) with(load float64) (*scenario.Scenario, error) {
 	sc, err := s.o.Read(append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load)))
 	if err != nil {
@@ -274,7 +274,7 @@ func (s *session) with(load float64) (*scenario.Scenario, error) {
 	return sc, nil
 }
 
-// text formats a load as a value of the searched field.
+// text formats a load as a value of the scenario field that the search raises.
 func (s *session) text(load float64) string {
 	if s.c.Unit == string(scenario.PerSec) {
 		return strconv.FormatFloat(s.value(load), 'f', -1, 64) + "/s"
@@ -282,7 +282,7 @@ func (s *session) text(load float64) string {
 	return strconv.FormatFloat(s.value(load), 'f', 0, 64)
 }
 
-// value rounds a load to a value that a trial can have: a whole number, or a rate with three digits.
+// value rounds a load to a value that a trial can have: a whole number, or a rate with three significant digits.
 func (s *session) value(load float64) float64 {
 	if s.c.Unit != string(scenario.PerSec) || load >= 100 {
 		return math.Round(load)
@@ -301,7 +301,7 @@ func (s *session) trials(ctx context.Context) error {
 	return nil
 }
 
-// next runs the next trial, and reports whether more may follow.
+// next runs the next trial. more is true if another trial may follow.
 func (s *session) next(ctx context.Context) (more bool, err error) {
 	if s.turn != nil {
 		end := s.turn()
@@ -358,7 +358,7 @@ func (s *session) sofar() string {
 	return fmt.Sprintf("the capacity lies between %s and %s", s.text(e.Low), s.text(e.High))
 }
 
-// conclude sets the answer, the interval, the failed gates, the bottleneck and the notes from the trials so far.
+// conclude derives the search's answer, interval, failed gates, bottleneck and notes from the trials so far.
 func (s *session) conclude() {
 	e := s.search.Estimate()
 	s.c.Answer = string(e.Answer)

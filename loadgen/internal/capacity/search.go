@@ -3,9 +3,10 @@
 // neither control planes nor clocks.
 //
 // The load grows until a trial is bad; a rate doubles each time. Then the search estimates a psychometric curve: a
-// trial is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). Each trial updates the posterior over
-// capacity and spread, a grid of weights. Trials use the 50, 35 and 65% quantiles of the capacity in turn, until the
-// 90% interval of the capacity is narrow.
+// trial is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). lapse is the fraction of random
+// outcomes. spread is the relative width of the band of loads in which trials may pass or fail. Each trial updates the
+// posterior distribution of capacity and spread, a grid of weights. Trials use the 50, 35 and 65% quantiles of the
+// capacity in turn, until the 90% interval of the capacity is narrow. Then further trials confirm the result.
 package capacity
 
 import (
@@ -23,7 +24,7 @@ type Options struct {
 	Growth float64
 	// Width is the width of the interval at which the search ends: the upper end divided by the lower end, minus 1.
 	Width float64
-	// Trials is the maximum number of trials, excluding the confirming trials.
+	// Trials is the maximum number of trials, excluding the trials that confirm the result.
 	Trials int
 	// Whole reports whether loads are whole numbers. If so, the search also ends when no whole number lies inside the
 	// interval.
@@ -75,8 +76,8 @@ const (
 	invalidInRow = 2
 )
 
-// spreads returns the possible values of the spread in the posterior. A spread is the relative width of the band of
-// loads in which a trial may pass or fail.
+// spreads returns the possible values of the spread, the relative width of the band of loads in which a trial may pass
+// or fail.
 func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 
 // Outcome is the result of a trial, as in capacity.json.
@@ -111,7 +112,7 @@ const (
 // Estimate is the current result of a search.
 type Estimate struct {
 	Answer            Answer
-	Low, Median, High float64 // 90% interval
+	Low, Median, High float64 // median and bounds of the 90% interval of the capacity
 	Held              float64 // the highest load of a good trial; 0 without good trials
 	Trials            int
 	// ConfirmLoad is the load of the confirming trials: the lower end of the interval once the interval is narrow, or
@@ -124,16 +125,16 @@ type Estimate struct {
 // Search is a search in progress.
 type Search struct {
 	o      Options
-	logs   []float64   // ln of the capacities of the grid
-	weight [][]float64 // posterior, indexed by capacity and spread
+	logs   []float64   // natural logarithms of the possible capacities
+	weight [][]float64 // posterior probability, indexed by capacity and spread
 
 	trials, bad, good     int
 	unusable              Outcome // outcome of the latest trials without a result: Invalid or NoData
-	invalid               int     // number of trials in a row with the outcome in unusable
+	invalid               int     // number of trials in a row with that outcome
 	ceiling               float64 // the lowest load at which the generator was the limit twice in a row
 	forgotten             bool    // the ceiling was removed once (see tryAbove)
 	lowestBad, held       float64
-	next                  int // index into shares
+	next                  int // shares[next%len(shares)] is the next quantile to try
 	confirming            bool
 	endFailed             bool // confirming trials at the upper end of the range were bad
 	confirmLoad           float64
@@ -184,7 +185,7 @@ func (s *Search) Next() (load float64, more bool) {
 // began reports whether a trial was good or two trials were bad. Until then, the search stays at Options.From.
 func (s *Search) began() bool { return s.good > 0 || s.bad > 1 }
 
-// grown returns the load `held` multiplied by Options.Growth. Whole numbers grow by at least 1.
+// grown returns the load `held` multiplied by Options.Growth. If loads are whole numbers, it adds at least 1.
 func (s *Search) grown(held float64) float64 {
 	if s.o.Whole {
 		return max(held+1, math.Round(held*s.o.Growth))
@@ -192,7 +193,7 @@ func (s *Search) grown(held float64) float64 {
 	return held * s.o.Growth
 }
 
-// near reports whether low and high are so close that no trial between them is needed.
+// near reports whether the loads low and high are so close that no trial between them is needed.
 func (s *Search) near(low, high float64) bool {
 	return high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
 }
@@ -200,7 +201,7 @@ func (s *Search) near(low, high float64) bool {
 // shares are the quantiles of the capacity that the search tries in turn.
 var shares = []float64{0.5, 0.35, 0.65}
 
-// likely returns the capacity at the current quantile (see shares) of the posterior.
+// likely returns the capacity at the current quantile (see shares) of the posterior distribution.
 func (s *Search) likely() float64 { return s.quantile(shares[s.next%len(shares)]) }
 
 // Further returns another load to try after the search has found a capacity. found is false if the search has not found
@@ -315,8 +316,8 @@ func (s *Search) Estimate() Estimate {
 	return e
 }
 
-// update updates the posterior: it multiplies the weight of each pair of capacity and spread by the probability that
-// this pair gives to the outcome.
+// update updates the posterior distribution after a trial. It multiplies the weight of each pair of capacity and spread
+// by the probability that this pair gives to the outcome.
 func (s *Search) update(load float64, outcome Outcome) {
 	x := math.Log(load)
 	for i, c := range s.logs {
@@ -350,7 +351,7 @@ func (s *Search) interval() (low, high float64) {
 	return s.quantile((1 - confidence) / 2), s.quantile((1 + confidence) / 2)
 }
 
-// quantile returns the capacity at a quantile of the posterior.
+// quantile returns the capacity at a quantile (0 to 1) of the posterior distribution.
 func (s *Search) quantile(share float64) float64 {
 	sum := 0.0
 	for i, row := range s.weight {

@@ -52,7 +52,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	return t, err
 }
 
-// endedBy describes how the run with the error err ended. It returns "" if the load cannot be the cause.
+// endedBy describes how a run that returned the error err ended. It returns "" if the load cannot be the cause.
 func endedBy(res result.Result, err error) string {
 	switch {
 	case len(res.Run.UnexpectedExits) > 0, errors.Is(err, run.ErrPlaneEnded):
@@ -83,9 +83,10 @@ func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, 
 	return all, cores, err
 }
 
-// take sets the outcome and the measurements of a trial. The outcome is Invalid if the generator was the limit, and
-// Good if every gate passed. It is Bad if a gate failed, if the run ended early, or if a phase did not meet its
-// condition in time. take returns the longest phase with requests, or the last phase if no phase has requests.
+// take sets the outcome and the measurements of a trial from the result of its run. The outcome is Invalid if the
+// generator was the limit, and Good if every gate passed. It is Bad if a gate failed, if the run ended early, or if a
+// phase did not meet its condition in time. take returns the longest phase with requests, or the last phase if no phase
+// has requests.
 func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates, t.Machine = res.Gates, res.BusyMachine
 	switch {
@@ -110,7 +111,7 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	longest := 0.0
 	for _, p := range res.Measurements.Phases {
 		offered, achieved := 0.0, 0.0
-		var worst result.Latency // latency of the load with the highest p99
+		var worst result.Latency // latencies of the load with the highest p99
 		for _, r := range rundir.Requests(p) {
 			offered, achieved = offered+r.OfferedRate, achieved+r.AchievedRate
 			if r.Latency.P99 > worst.P99 {
@@ -137,8 +138,8 @@ func unmet(phases []result.Phase) string {
 	return ""
 }
 
-// wrong returns the gates that failed in a bad trial. If a condition ended the trial early, it returns only the
-// condition. If no gate failed, it returns the reason why the trial is bad.
+// wrong returns the names of the gates that failed in a bad trial. If a condition ended the trial early, it returns
+// only the condition. If no gate failed, it returns the reason why the trial is bad.
 func wrong(t result.Trial) []string {
 	if condition, _, _ := strings.Cut(t.Why, " in phase "); strings.HasPrefix(condition, "abortOn: ") {
 		return []string{condition}

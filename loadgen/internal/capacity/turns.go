@@ -71,7 +71,7 @@ func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string
 	return c, dir, rundir.WriteJSON(dir, result.CapacityComparisonFile, c)
 }
 
-// compared compares the results of both searches. untried holds the error of each search that has no trial.
+// compared returns the comparison of both searches. untried holds the error of each search that has no trial.
 func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison {
 	c := result.CapacityComparison{Schema: result.CapacityComparisonSchema, InTurns: true}
 	for i, s := range p.sides {
@@ -151,7 +151,7 @@ func (otherFailed) Error() string { return "the other search failed" }
 // Unjudged returns true: the error means missing data, not a failure of the environment.
 func (otherFailed) Unjudged() bool { return true }
 
-// turns makes two searches alternate their trials. After one search has ended, the other one continues without waiting.
+// turns lets two searches run trials alternately. After one search has ended, the other one continues without waiting.
 // After a failure, neither search runs another trial.
 type turns struct {
 	changed *sync.Cond
