@@ -39,12 +39,12 @@ const (
 	podGroupKind      = "podgroup"
 	claimTemplateKind = "resourceclaimtemplate"
 
-	// claimName is the name, within a pod, of the pod's device claim.
+	// claimName is the name under which a pod refers to its device claim.
 	claimName = "devices"
 )
 
 // Do performs one action and returns when the API server has accepted the change. Callers may repeat Do for the same
-// action, for example after an error. Errors name the verb and the object.
+// action, for example after an error. Its errors name the verb and the object.
 func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 	now := ask(w, func(t *tracker) deployment { return *t.of(a.Name) })
 	next := revisionAfter(now.revision)
@@ -115,8 +115,8 @@ func revisionAfter(revision string) string {
 	return strconv.Itoa(n + 1)
 }
 
-// become records the requested state of a workload in the tracker, and then sends the patch. If it recorded the state
-// later, the tracker could take the earlier state for the new one.
+// become records the requested state of a workload in the tracker, and then sends the patch. The order matters:
+// otherwise the tracker could mistake the old state for the new one.
 func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
 	asked := time.Now()
 	var workload string
@@ -145,7 +145,7 @@ func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64
 	return nil
 }
 
-// roots holds the API path of the group of each kind that actions write.
+// roots maps each kind that actions write to the API path of its group.
 var roots = map[string]string{
 	"service": "/api/v1", "deployment": "/apis/apps/v1", "statefulset": "/apis/apps/v1", "daemonset": "/apis/apps/v1",
 	"job": "/apis/batch/v1", "cronjob": "/apis/batch/v1", autoscalerKind: "/apis/autoscaling/v2",

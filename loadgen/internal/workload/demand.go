@@ -17,11 +17,11 @@ import (
 type demand struct {
 	cores   float64
 	each    float64 // current usage per pod, in cores
-	seconds float64 // CPU seconds used so far by a pod that has existed from the beginning
+	seconds float64 // CPU seconds used so far by a pod that has existed since the first demand
 	at      time.Time
 }
 
-// count adds the CPU time that each pod has used up to now. From now on, the number of pods that share the demand is
+// count adds the CPU time that each pod has used up to now, and then sets the number of pods that share the demand to
 // `pods`.
 func (d *demand) count(now time.Time, pods int64) {
 	if !d.at.IsZero() {
@@ -89,9 +89,9 @@ func (w *Workload) autoscaler(ctx context.Context, a scenario.Action) error {
 	return err
 }
 
-// demanded records how many pods an autoscaled Deployment needs for a new demand. If these are more than its current
-// replicas, demanded begins a rollout, which is over when enough pods are Ready. For a Deployment without an autoscaler
-// it does nothing.
+// demanded records how many pods an autoscaled Deployment needs for a new CPU demand. If the Deployment needs more pods
+// than its current replicas, demanded begins a rollout, which is over when enough pods are Ready. For a Deployment
+// without an autoscaler it does nothing.
 func (t *tracker) demanded(name, cpu string, at time.Time) {
 	d := t.of(name)
 	if d.deploy == nil || !d.deploy.Autoscales() {
@@ -105,7 +105,7 @@ func (t *tracker) demanded(name, cpu string, at time.Time) {
 	}
 }
 
-// sawScale processes a change of spec.replicas by an autoscaler.
+// sawScale processes a change of a Deployment's spec.replicas by an autoscaler.
 func (t *tracker) sawScale(d *deployment, o object, at time.Time) {
 	if d.deploy == nil || !d.deploy.Autoscales() || d.generation == deleted || o.generation < d.generation || o.specReplicas == d.replicas {
 		return
@@ -116,7 +116,7 @@ func (t *tracker) sawScale(d *deployment, o object, at time.Time) {
 	t.scaled(d, o.specReplicas, d.needed)
 }
 
-// scaled stores the requested replicas of a Deployment, and the replicas that its demand needs.
+// scaled stores the requested replicas of a Deployment, and the replicas that its CPU demand needs.
 func (t *tracker) scaled(d *deployment, replicas, needed int64) {
 	d.replicas, d.needed = replicas, needed
 }

@@ -15,7 +15,7 @@ type job struct {
 	// seen and reported count the pods that have succeeded: seen by pod events, reported by the Job's status. Both are
 	// needed, because pods of a lost node may disappear without an event, and the status lags behind.
 	seen, reported   int64
-	good             int64 // Ready pods on live nodes
+	good             int64 // number of Ready pods on nodes that have not failed
 	complete, failed bool
 }
 
@@ -60,7 +60,7 @@ func (d *deployment) counts() jobCounts {
 	return c
 }
 
-// eachOpen calls f with each Job, except failed Jobs of a CronJob.
+// eachOpen calls f with each Job of the workload, except failed Jobs of a CronJob.
 func (d *deployment) eachOpen(f func(*job)) {
 	for _, j := range d.jobs {
 		if !j.failed || d.workload() == scenario.Job {
@@ -69,8 +69,8 @@ func (d *deployment) eachOpen(f func(*job)) {
 	}
 }
 
-// wantJobs adds the Job of a deploy action. If the workload has no replicas, wantJobs removes its Jobs. Call it before
-// the request is sent, so that the Job's pods count as missing immediately.
+// wantJobs adds the Job of a deploy action to the tracked workload d. If d has no replicas, wantJobs removes its Jobs.
+// Call it before the request is sent, so that the Job's pods count as missing immediately.
 func (t *tracker) wantJobs(name string, d *deployment) {
 	switch {
 	case d.replicas == 0:
@@ -93,7 +93,7 @@ func (t *tracker) sawJob(o object) {
 		}
 		d.jobs[o.name] = j
 		d.runs.began(o.deployment, o.name)
-		t.recount() // its pods may have been seen before
+		t.recount() // the tracker may have seen the Job's pods before the Job
 	}
 	j.uid, j.completions, j.reported, j.complete, j.failed = o.uid, o.specReplicas, o.successes, o.complete, o.failed
 	if d.workload() == scenario.Job {
@@ -132,7 +132,7 @@ const runGrace = 10 * time.Second
 type schedule struct {
 	since time.Time
 	every time.Duration
-	begun map[int64]bool // the started runs, by due time in minutes since 1970
+	begun map[int64]bool // whether a run has started, by its due time in minutes since 1970
 }
 
 // begin starts the schedule of the CronJob d. `at` is the time at which the API server accepted the CronJob.
@@ -154,7 +154,7 @@ func (s *schedule) began(cronJob, name string) {
 	}
 }
 
-// missed returns the number of runs that are overdue by more than runGrace.
+// missed returns the number of runs that have not started and are overdue by more than runGrace.
 func (s *schedule) missed(now time.Time) (n int64) {
 	if s.since.IsZero() {
 		return 0

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// kindOf returns the internal kind for the name of a workload's kind, such as scenario.Deployment.
+// kindOf converts the name of a workload's kind, such as scenario.Deployment, to this package's kind.
 func kindOf(workload string) kind {
 	return map[string]kind{
 		scenario.Deployment: deploymentKind, scenario.StatefulSet: statefulSetKind, scenario.DaemonSet: daemonSetKind,

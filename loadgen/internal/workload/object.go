@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// object holds the fields of an API object that the tracker needs. decode reads it directly from the protobuf message,
-// because decoding a whole pod takes six times the CPU and 12 KB of garbage (BenchmarkDecodePod).
+// object holds the fields of an API object that the tracker needs. decode reads only these fields from the protobuf
+// message, because decoding a whole pod takes six times the CPU and 12 KB of garbage (BenchmarkDecodePod).
 type object struct {
 	kind kind
 
@@ -19,24 +19,24 @@ type object struct {
 	generation                 int64
 	deleting                   bool // whether the object has a deletionTimestamp
 	deployment, revision       string
-	job                        string // Pod: name of the pod's Job
+	job                        string // for a Pod: the name of its Job
 
-	ready     bool   // Pod, Node: condition Ready is True; a Node must also be initialized by the cloud-controller-manager, if any
-	ended     bool   // of a Pod: whether the phase is Failed or Succeeded
-	succeeded bool   // of a Pod: whether the phase is Succeeded
-	nodeName  string // Pod
+	ready     bool   // for a Pod or Node: condition Ready is True; a Node must also be initialized by its cloud, if any
+	ended     bool   // for a Pod: whether the phase is Failed or Succeeded
+	succeeded bool   // for a Pod: whether the phase is Succeeded
+	nodeName  string // for a Pod: the name of its node
 
-	endpoints []string // UIDs of the pods that are ready endpoints of an EndpointSlice
+	endpoints []string // for an EndpointSlice: UIDs of the pods that are ready endpoints
 
 	specReplicas int64 // spec.replicas of a Deployment, ReplicaSet or StatefulSet; completions of a Job
 	// These fields are the status of a Deployment, StatefulSet or DaemonSet. A DaemonSet has no replicas.
 	observed, replicas, updated, available int64
 
-	// For a Job: the number of pods that have succeeded, and whether the Job has ended.
+	// successes is the number of a Job's pods that have succeeded. complete and failed report how the Job has ended.
 	successes        int64
 	complete, failed bool
 
-	// For a Status: the error that ends a watch.
+	// message and code are the fields of a Status, the error that ends a watch.
 	message string
 	code    int64
 }
@@ -83,7 +83,7 @@ const (
 	nodeSpecTaints       = 5
 	taintKey             = 1
 
-	specReplicas              = 1 // of a Deployment, a ReplicaSet and a StatefulSet
+	specReplicas              = 1 // in a Deployment, a ReplicaSet and a StatefulSet
 	replicaSetTemplate        = 3
 	deploymentStatusObserved  = 1
 	deploymentStatusReplicas  = 2
@@ -160,7 +160,7 @@ func decode(k kind, msg []byte) (object, error) {
 	return o, err
 }
 
-// mark stores the value of a label or annotation, if the tracker needs it.
+// mark stores the value of a label or annotation that the tracker needs, and ignores others.
 func (o *object) mark(key, value []byte) {
 	switch string(key) {
 	case DeploymentLabel:
@@ -206,7 +206,8 @@ func initialized(nodeSpec []byte) (bool, error) {
 	return is, err
 }
 
-// status decodes the status of a Deployment, StatefulSet or DaemonSet. The arguments are the field numbers of the kind.
+// status decodes the status of a Deployment, StatefulSet or DaemonSet. observed, updated and available are the protobuf
+// numbers of these fields, which depend on the kind.
 func (o *object) status(m protobuf.Object, observed, updated, available protowire.Number) error {
 	o.specReplicas = 1 // the API's default; the server always sends the value
 	return errors.Join(
@@ -265,8 +266,8 @@ func (o *object) replicaSet(spec []byte) error {
 	return err
 }
 
-// endpoint adds the pod of an endpoint if the endpoint is ready. The API defines that an endpoint without the field
-// `ready` is ready.
+// endpoint adds the pod of an EndpointSlice's endpoint to o.endpoints, if the endpoint is ready. The API defines that
+// an endpoint without the field `ready` is ready.
 func (o *object) endpoint(msg []byte) error {
 	ready := true
 	var target []byte

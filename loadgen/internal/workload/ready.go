@@ -23,7 +23,7 @@ func awaited(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// allPodsReady reports whether podsReady is true and the statuses of the workloads agree, by the rule of `kubectl
+// allPodsReady reports whether podsReady is true and the statuses of the workloads confirm it, by the rule of `kubectl
 // rollout status`.
 func (t *tracker) allPodsReady(names ...string) bool {
 	if !t.podsReady(names...) {
@@ -56,7 +56,7 @@ func (t *tracker) nodesReady(names []string) bool {
 	})
 }
 
-// notReady reports whether no named node is Ready. A deleted node is not Ready.
+// notReady reports whether none of the named nodes is Ready. A deleted node is not Ready.
 func (t *tracker) notReady(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		n := t.nodes[name]
@@ -93,7 +93,7 @@ func (t *tracker) nodesRecovered(at time.Time) {
 	}
 }
 
-// check ends the time measurements whose condition has become true.
+// check ends the measurements of node failures and recoveries whose condition has become true.
 func (t *tracker) check(at time.Time) {
 	t.stopClocks(at)
 	t.failures = slices.DeleteFunc(t.failures, func(f *failure) bool {
@@ -109,7 +109,7 @@ func (t *tracker) check(at time.Time) {
 	})
 }
 
-// keepLargest stores d in *seconds, unless *seconds already holds a larger value of an earlier failure in the phase.
+// keepLargest stores d in *seconds, unless *seconds holds a larger value from an earlier failure in the phase.
 func keepLargest(seconds **float64, d time.Duration) {
 	if *seconds == nil || **seconds < d.Seconds() {
 		*seconds = new(d.Seconds())
@@ -135,7 +135,7 @@ type Live struct {
 	Nodes, NodesReady, NodesUsed int64
 }
 
-// count adds a pod to the totals of t.live (by = 1), or subtracts it (by = -1).
+// count adds a pod to the totals in t.live and in its workload (by = 1), or subtracts it (by = -1).
 func (t *tracker) count(p *pod, by int64) {
 	if p.ended && !p.deleting {
 		return // the pod still exists, but its controller no longer counts it

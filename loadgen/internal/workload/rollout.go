@@ -8,17 +8,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rollout tracks one change of a workload on its way through the control plane. A hop is a step on this way, such as the
-// creation or the binding of pods. For each hop, it records when the first and the last object reached it. A rollout is
-// over when all new pods are Ready and, with a Service, in its EndpointSlices.
+// rollout tracks one change of a workload on its way through the control plane. A hop is a step on this way, such as
+// the creation or the binding of pods. The rollout records when the first and the last object reached each hop. A
+// rollout is over when all new pods are Ready and, with a Service, in its EndpointSlices.
 type rollout struct {
 	action, revision string
-	pods             int64 // number of new pods
+	pods             int64 // number of new pods that the change requires
 	service, over    bool
-	direct           bool  // whether the pods come from no ReplicaSet
+	direct           bool  // whether the workload creates its pods without a ReplicaSet
 	scaled           int64 // the ReplicaSet's replicas when last seen
 
-	asked time.Time // time just before the request was sent
+	asked time.Time // time just before the request for the change was sent
 	hops  [hopCount]span
 }
 
@@ -66,7 +66,8 @@ type named struct {
 	*rollout
 }
 
-// of reports whether a pod belongs to the rollout, given its revision and the time at which it was first seen.
+// of reports whether a pod belongs to the rollout. revision is the pod's revision; firstSeen is when its first event
+// arrived.
 func (r *rollout) of(revision string, firstSeen time.Time) bool {
 	return r != nil && !r.over && revision == r.revision && !firstSeen.Before(r.asked)
 }
@@ -113,10 +114,11 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 // has already reported the pod's deletion.
 const (
 	earlyFor = time.Minute
-	maxEarly = 1000 // if there are this many, forgetEarly drops old ones
+	maxEarly = 1000 // forgetEarly drops old endpoints only from this number on
 )
 
-// forgetEarly drops endpoints that have been early for more than earlyFor, if there are maxEarly or more.
+// forgetEarly drops endpoints that have been early for more than earlyFor, if there are at least maxEarly early
+// endpoints.
 func (t *tracker) forgetEarly(now time.Time) {
 	if len(t.endpoints) < maxEarly {
 		return
@@ -157,7 +159,7 @@ func (r named) result() result.Rollout {
 	return out
 }
 
-// lastRollouts returns the last rollout of each workload. It may still be in progress.
+// lastRollouts returns the last rollout of each workload, which may still be in progress.
 func (t *tracker) lastRollouts() []result.Rollout {
 	var all []result.Rollout
 	for name, d := range t.deployments {

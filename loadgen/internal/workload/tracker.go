@@ -11,13 +11,13 @@ import (
 // tracker derives the state of the run's objects from watch events. It has no clock, no lock and no I/O.
 type tracker struct {
 	deployments map[string]*deployment
-	pods        map[string]*pod  // by UID: a name may be reused
+	pods        map[string]*pod  // by UID, because a name may be reused
 	nodes       map[string]*node // the run's simulated nodes, by name
 	held        map[string]int64 // number of existing pods by node name
 	up          int64            // number of nodes that have not failed
 	failed      map[string]bool  // names of nodes that the run has stopped
 	failures    []*failure
-	clocks      bool                 // whether a workload is recovering from a failure of nodes
+	clocks      bool                 // whether any workload is recovering from a failure of nodes
 	terminating map[string]time.Time // when the tracker first saw each namespace being deleted, by UID
 	endpoints   map[string]time.Time // early endpoints: when a slice first listed a pod that was not seen yet, by pod UID
 
@@ -37,24 +37,26 @@ type tracker struct {
 type deployment struct {
 	replicas   int64 // requested replicas; for a Job, and each Job of a CronJob, the completions
 	revision   string
-	generation int64 // generation that the status must have observed; see deleted
+	generation int64 // metadata.generation that the status must have observed, or the constant deleted
 
-	deploy         *scenario.Action // the action that created the workload
-	needed, enough int64            // replicas that its demand needs, and that satisfy the autoscaler; 0: no demand
+	deploy *scenario.Action // the action that created the workload
+	// needed is the number of replicas for the CPU demand. enough is the smallest number of replicas that satisfies the
+	// autoscaler. Both are 0 without a demand.
+	needed, enough int64
 
-	exists bool // whether the watch has seen the object and it is not deleted
+	exists bool // whether the object exists, according to the watch
 	status object
 
 	service bool     // whether the workload has a Service
 	rollout *rollout // rollout of the last change; nil before the first
 
-	good  int64 // pods that are Ready, of the current revision and not being deleted
+	good  int64 // pods that are Ready, have the current revision and are not being deleted
 	other int64 // all other existing pods: old, starting, terminating
 	stuck int64 // pods that are being deleted on failed nodes
 
-	jobs  map[string]*job // of a Job or CronJob, by name
-	ended jobCounts       // number of Jobs of a CronJob that were deleted, by state
-	runs  schedule        // of a CronJob
+	jobs  map[string]*job // the Job itself, or the Jobs of a CronJob, by name
+	ended jobCounts       // numbers of deleted Jobs of a CronJob, by state
+	runs  schedule        // due and started runs of a CronJob
 
 	recovery clock // time that the workload took to recover after nodes last failed or returned
 }
@@ -67,12 +69,13 @@ type pod struct {
 	ready, deleting, ended, succeeded bool
 
 	phase *phase // phase in which the pod was first seen
-	// measured reports whether the pod was first seen in a watch event, not in a list. Only then is its startup time
-	// known.
+	// measured reports whether the startup time can be measured: the pod was first seen in a watch event, not in a
+	// list.
 	measured bool
-	// These fields are arrival times of events: pod first seen, bound, Ready, in an EndpointSlice. Zero: not yet.
+	// These fields are the arrival times of the events in which the pod was first seen, bound, Ready, and in an
+	// EndpointSlice. Zero means not yet.
 	firstSeen, boundAt, readyAt, endpointAt time.Time
-	stalledBefore                           time.Duration // how long the generator had been stalled when the pod was first seen
+	stalledBefore                           time.Duration // total length of the generator's stalls before firstSeen
 }
 
 type node struct{ ready bool }
@@ -113,7 +116,7 @@ func newTracker(onStartup func(time.Duration), stalled func(time.Time) time.Dura
 	return t
 }
 
-// longest is the longest startup time that the histogram records. Longer times are clamped.
+// longest is the longest duration that the histograms distinguish. Longer durations are clamped.
 const longest = time.Hour
 
 func (t *tracker) beginPhase(name string) {
@@ -146,8 +149,8 @@ func (t *tracker) results() map[string]result.Workload {
 	return out
 }
 
-// want records the state that a change requests. Call it before the request is sent: otherwise the tracker could take
-// the state before the change for the state after it.
+// want records the state that a change requests. Call it before the request is sent: otherwise the tracker could
+// mistake the old state for the new one.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
 	if replicas == 0 {
@@ -179,8 +182,8 @@ func (t *tracker) of(name string) *deployment {
 	return d
 }
 
-// saw processes an object that arrived at the time `at`. listed is true if the object came from a list: it may then have
-// existed long before.
+// saw processes an object that arrived at the time `at`. listed is true if the object came from a list; such an object
+// may have existed for a long time.
 func (t *tracker) saw(o object, at time.Time, listed bool) {
 	switch o.kind {
 	case podKind:

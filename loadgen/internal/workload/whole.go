@@ -45,7 +45,7 @@ func (t *tracker) whole(d *deployment) bool {
 }
 
 // agrees reports whether the status of a workload confirms that all its pods are Ready. It does not check the status of
-// a Job, because the Job's pods say more. The status of a DaemonSet includes pods on failed nodes.
+// a Job, because the tracker judges a Job by its pods. The status of a DaemonSet includes pods on failed nodes.
 func (t *tracker) agrees(d *deployment) bool {
 	s := d.status
 	switch {
@@ -68,7 +68,7 @@ func (t *tracker) liveNow() Live {
 }
 
 // clock measures how long it takes until all pods of a workload are Ready again after nodes failed or returned. It
-// starts only if some pods are missing at that time. It keeps the last measured duration.
+// starts only if some pods are missing at that time. The clock keeps the last measured duration.
 type clock struct {
 	since time.Time // when nodes last failed or returned; zero: never
 	runs  bool
@@ -111,9 +111,9 @@ func (t *tracker) stopClocks(at time.Time) {
 type state struct {
 	name, kind     string
 	missing, stuck int64
-	recovery       *time.Duration // nil: no nodes have failed
-	jobs           *jobCounts     // of a Job or CronJob
-	runsMissed     *int64         // of a CronJob
+	recovery       *time.Duration // time to recover from a node failure; nil if no nodes have failed
+	jobs           *jobCounts     // Jobs by state; nil unless the workload is a Job or CronJob
+	runsMissed     *int64         // missed runs of a CronJob; nil for other kinds
 }
 
 func (t *tracker) states(now time.Time) []state {

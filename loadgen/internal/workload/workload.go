@@ -42,7 +42,7 @@ type Options struct {
 	// Retry is the wait after the first failure of a list, a watch or another request. It doubles with each failure, up
 	// to 5 s. Zero means 100 ms.
 	Retry time.Duration
-	// Stalls measures how long the generator was stalled. Nil means that this is unknown.
+	// Stalls measures how long the generator was stalled. Nil means that it never was.
 	Stalls *stall.Meter
 	// Namespaces enables the measurement of how long the deletion of namespaces takes. Labels selects the namespaces.
 	Namespaces bool
@@ -62,13 +62,13 @@ type Workload struct {
 
 	mu      sync.Mutex
 	tracker *tracker
-	demands map[string]*demand // by workload
+	demands map[string]*demand // by name of the Deployment
 	synced  map[kind]bool
 	waiters map[chan struct{}]bool
 	ended   error // why Run ended; nil while it runs
 }
 
-// New creates a Workload. It sends nothing yet.
+// New creates a Workload. It sends no requests.
 func New(cfg *rest.Config, o Options) (*Workload, error) {
 	if o.Namespace == "" || len(o.Labels) == 0 {
 		return nil, fmt.Errorf("workload: a namespace and labels are needed, got %q and %v", o.Namespace, o.Labels)
@@ -120,7 +120,7 @@ func (w *Workload) Run(ctx context.Context) error {
 	return err
 }
 
-// followed returns the paths of the watched collections.
+// followed returns the API path of the watched collection, by kind.
 func (w *Workload) followed() map[kind]string {
 	all := []kind{podKind, nodeKind, deploymentKind, replicaSetKind, sliceKind}
 	if w.options.Namespaces {
@@ -204,8 +204,8 @@ func (w *Workload) Synced() bool {
 	})
 }
 
-// AllPodsReady reports whether each named workload has all its pods Ready on nodes that have not failed, and whether the
-// statuses of the workloads agree. Without names, it checks all workloads.
+// AllPodsReady reports whether each named workload has all its pods Ready on nodes that have not failed, and whether
+// the statuses of the workloads confirm it. Without names, it checks all workloads.
 func (w *Workload) AllPodsReady(names ...string) bool {
 	return w.Synced() && ask(w, func(t *tracker) bool { return t.allPodsReady(names...) })
 }
@@ -219,14 +219,14 @@ func (w *Workload) NodesReady(names []string) bool {
 // AllNotReady reports whether nodes have failed and none of the failed nodes is Ready any more.
 func (w *Workload) AllNotReady() bool { return ask(w, (*tracker).allFailedNotReady) }
 
-// NotReady reports whether the API server reports no named node as Ready.
+// NotReady reports whether the API server reports none of the named nodes as Ready.
 func (w *Workload) NotReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.notReady(names) })
 }
 
-// NodesFailed records that nodes failed, and starts two measurements. NotReadyAfter ends when the API server reports these
-// nodes as NotReady. RecoveredAfter ends when every workload has all its pods Ready on other nodes; it does not exist if no
-// workload loses a pod. The results are in the phase in which a measurement ends.
+// NodesFailed records that nodes failed, and starts two measurements. NotReadyAfter ends when the API server reports
+// these nodes as NotReady. RecoveredAfter ends when every workload has all its pods Ready on other nodes; it does not
+// exist if no workload loses a pod. Each result belongs to the phase in which its measurement ends.
 func (w *Workload) NodesFailed(at time.Time, names []string) {
 	w.change(func(t *tracker) { t.nodesFailed(at, names) })
 }
@@ -241,7 +241,7 @@ func (w *Workload) BeginPhase(name string, _ time.Time) {
 	w.change(func(t *tracker) { t.beginPhase(name) })
 }
 
-// Results returns the results by phase; results before the first phase are under "".
+// Results returns the results by phase. The key "" stands for the time before the first phase.
 func (w *Workload) Results() map[string]result.Workload { return ask(w, (*tracker).results) }
 
 // Live returns the current state.
