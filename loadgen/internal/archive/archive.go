@@ -1,5 +1,5 @@
-// Package archive evaluates PromQL over the metrics that a run recorded. They are in a Prometheus TSDB in the run
-// directory, which Open never changes. If the run was killed, Open recovers the TSDB in a copy.
+// Package archive evaluates PromQL over the metrics that a run recorded. The metrics are in a Prometheus TSDB in the
+// run directory. Open never changes this TSDB. If the run was killed, Open recovers the TSDB in a copy.
 package archive
 
 import (
@@ -36,11 +36,12 @@ type Archive struct {
 	closers   []func() error
 }
 
-// Lookback returns the age up to which a query uses a sample. interval is the time between two samples of a series.
+// Lookback returns the maximum age of the samples that a query uses. interval is the time between two samples of a
+// series.
 func Lookback(interval time.Duration) time.Duration { return max(5*time.Minute, 2*interval) }
 
-// SetInterval makes Instant and Range find samples of series whose samples are `interval` apart, such as in the archive
-// of a downsampled run.
+// SetInterval sets the time between two samples of a series. Without it, queries miss samples of a downsampled run with
+// a long interval.
 func (a *Archive) SetInterval(interval time.Duration) { a.lookback = Lookback(interval) }
 
 // options returns the options of a query. A lookback of 0 means Prometheus' default.
@@ -161,8 +162,8 @@ func (a *Archive) openBlocks(dir string) error {
 // evaluate rules need both, to query the series that the rules write together with the recorded series.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 
-// Evaluating returns an archive for the samples of an active recorder. It evaluates PromQL, with lower limits than an
-// archive from Open.
+// Evaluating returns an archive that evaluates PromQL over the samples of an active recorder. Its queries have lower
+// limits than with an archive from Open.
 func Evaluating(samples storage.Queryable) *Archive {
 	return &Archive{queryable: samples, engine: NewEngine(5_000_000, 30*time.Second, nil)}
 }
@@ -267,7 +268,8 @@ func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers 
 	return a.Values(ctx, start, end, model.InstanceLabel, matchers...)
 }
 
-// Values is like Instances for any label. A series without the label has the value "".
+// Values returns the sorted values of a label, for the series between start and end that satisfy all matchers. A series
+// without the label has the value "".
 func (a *Archive) Values(ctx context.Context, start, end time.Time, label string, matchers ...*labels.Matcher) (_ []string, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
@@ -343,7 +345,7 @@ func (a *Archive) Scraped(ctx context.Context) (first, last time.Time, err error
 	return first, last, err
 }
 
-// scrapes returns the samples of the metric up of all targets.
+// scrapes returns the samples of the metric `up` of all targets. Each scrape writes one sample.
 func (a *Archive) scrapes(ctx context.Context) ([]Series, error) {
 	return a.Samples(ctx, time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2), Equal(model.MetricNameLabel, "up"))
 }

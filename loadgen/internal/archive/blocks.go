@@ -96,7 +96,8 @@ func (b blockWriter) writeWindow(ctx context.Context, dir string, start, end int
 	return samples, nil
 }
 
-// fill copies the kept samples from start to end into a head, and returns their number.
+// fill copies the samples from start to end into a head block, without those that b.keep drops. It returns their
+// number.
 func (b blockWriter) fill(ctx context.Context, head *tsdb.Head, start, end int64) (samples int, err error) {
 	app := head.AppenderV2(ctx)
 	pending := 0

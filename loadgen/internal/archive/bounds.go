@@ -72,8 +72,8 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 }
 
 // cost describes how the outer nodes of an expression affect an inner node. span is the time range over which the
-// engine evaluates the inner node. Outer functions may multiply the length of its labels by growth, and may add the
-// number of bytes in added. total is the number of steps of the query and of all subqueries checked so far.
+// engine evaluates the inner node. Outer functions may multiply the length of the inner node's labels by growth, and
+// may add `added` bytes to them. total is the number of steps of the query and of all subqueries checked so far.
 type cost struct {
 	span   time.Duration
 	growth float64

@@ -148,7 +148,7 @@ type Component struct {
 	mu      sync.Mutex
 	started int
 	down    bool
-	values  map[string]float64 // by series
+	values  map[string]float64 // by series, which is the name with labels
 }
 
 // NewComponent returns a component without counters and histograms.

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// SoundScenario is the scenario of the run in SoundRun.
+// SoundScenario is the scenario of the run that SoundRun returns.
 const SoundScenario = `
 apiVersion: stormglass/v1alpha1
 kind: Scenario
@@ -40,7 +40,7 @@ func SoundRun(t testing.TB) string {
 	return SoundVariant(t, "")
 }
 
-// SoundVariant is like SoundRun, but sets the variant of the run.
+// SoundVariant is like SoundRun, but the run is of the given variant.
 func SoundVariant(t testing.TB, variant string) string {
 	t.Helper()
 	l := New(t, scrape.Options{}, "etcd-0", "kube-apiserver-0")

@@ -66,8 +66,8 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	_ = h.counts.RecordValues(int64(min(d, h.highest)), n)
 }
 
-// quantile returns the q-quantile by the nearest-rank method: the smallest value that at least the fraction q of all
-// values do not exceed. q is between 0 and 1. It returns zero if the histogram is empty.
+// quantile returns the q-quantile by the nearest-rank method: the smallest value v for which at least the fraction q of
+// all values is at most v. q is between 0 and 1. It returns zero if the histogram is empty.
 func (h *Histogram) quantile(q float64) time.Duration { return h.ranked(Rank(q, h.count())) }
 
 // ranked returns the value with the given rank. The smallest value has rank 1. For rank 0, ranked returns zero.

@@ -12,18 +12,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// batch is one encoded write request. builder encodes it immediately: its labels may point into a file that is closed
-// before the client sends the request, and an encoded request takes a third of the memory.
+// batch is one encoded write request. builder encodes samples immediately, because their labels may point into a file
+// that is closed before the client sends the request. Encoded samples also take only a third of the memory.
 type batch struct {
 	body    []byte
 	samples int64
 	first   int64 // time of the earliest sample, in ms
 }
 
-// Size implements the interface of messages that the client sends.
+// Size returns the length of the encoded request. client_golang requires this method.
 func (b batch) Size() int { return len(b.body) }
 
-// MarshalToSizedBuffer implements the interface of messages that the client sends.
+// MarshalToSizedBuffer copies the encoded request to into. client_golang requires this method.
 func (b batch) MarshalToSizedBuffer(into []byte) (int, error) { return copy(into, b.body), nil }
 
 // builder encodes samples into batches. Add the samples of a series in chronological order.
@@ -31,7 +31,7 @@ type builder struct {
 	more    map[string]string // labels to add to each series
 	full    []batch
 	open    batch
-	labels  []prompb.Label // reused
+	labels  []prompb.Label // buffer for the labels of one series, reused
 	samples []prompb.Sample
 }
 

@@ -59,7 +59,7 @@ type Config struct {
 type Client struct {
 	api      *remote.API
 	shown    string // URL for messages
-	attempts int    // Config.Attempts
+	attempts int    // maximum number of retries; 0: no limit
 }
 
 // New returns the Client for a Config. It sends no request. Every error is a mistake of the user in the Config.

@@ -55,7 +55,7 @@ type Sender struct {
 
 	// done is the time, in ms, up to which the Sender has read samples from the archive into the queue.
 	done  int64
-	known map[uint64]bool // hashes of the series in earlier windows
+	known map[uint64]bool // hashes of the series that earlier windows contain
 	queue []batch         // unsent batches of the current window
 
 	mu    sync.Mutex

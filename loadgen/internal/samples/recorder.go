@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quiet is the time without an event of a kind and load after which the recorder delivers the next such event.
+// quiet is the minimum time between two events of the same kind and load for the recorder to deliver the second one.
 const quiet = 5 * time.Second
 
 // Recorder counts results in slots (short intervals). It writes slots to pulse.jsonl or sends them to another recorder.
@@ -25,13 +25,13 @@ type Recorder struct {
 	now   func() time.Time // clock for aligned slots; nil if slots are not aligned
 
 	mu          sync.Mutex
-	follow      func(Slot) // nil if Follow was not called
-	merger      *merger    // nil if there are no other recorders
+	follow      func(Slot) // the function passed to Follow, or nil
+	merger      *merger    // merges the slots of other recorders; nil without other recorders
 	from        time.Time  // start of the current slot
 	requests    map[string]*Requests
 	streams     map[string]*Streams
 	last        map[string]time.Time // time of the last event by kind and load
-	undelivered []result.Event       // at most two per load in five seconds
+	undelivered []result.Event       // events to deliver; at most one per kind and load in five seconds
 	news        chan struct{}        // signals that undelivered is not empty
 }
 

@@ -1,6 +1,6 @@
 // Package samples counts the results of each load ten times a second: succeeded and failed requests, the duration of
-// the slowest request, watches that broke or had to list again, and deliveries. From these samples, package recovery
-// computes how long a fault affected a load.
+// the slowest request, watches that broke or had to list again, and deliveries of writes to watches. From these
+// samples, package recovery computes how long a fault affected a load.
 //
 // Each load gets a Requests or a Streams from the Recorder, with which it counts its results. Counting a request costs
 // a few atomic operations; a failed request also takes a lock. One goroutine writes a line of pulse.jsonl (a Slot) for
@@ -27,8 +27,8 @@ const Width = 100 * time.Millisecond
 // Slot is a line of pulse.jsonl: the results of all loads in an interval. It contains only loads with results. The
 // recorder writes no line if no load has results.
 type Slot struct {
-	Begin    int64                  `json:"t"`                  // Unix milliseconds
-	Millis   int64                  `json:"ms"`                 // length
+	Begin    int64                  `json:"t"`                  // start, in Unix milliseconds
+	Millis   int64                  `json:"ms"`                 // length in milliseconds
 	Requests map[string]RequestSlot `json:"requests,omitempty"` // by load
 	Streams  map[string]StreamSlot  `json:"streams,omitempty"`  // by load; simulated nodes count as Nodes
 }
@@ -44,8 +44,8 @@ func (s Slot) Until() time.Time { return time.UnixMilli(s.Begin + s.Millis).UTC(
 
 // RequestSlot counts the requests of one load that ended in a slot.
 type RequestSlot struct {
-	Succeeded int64            `json:"ok,omitempty"`      // response 2xx
-	Failed    map[string]int64 `json:"failed,omitempty"`  // by outcome
+	Succeeded int64            `json:"ok,omitempty"`      // requests with a 2xx response
+	Failed    map[string]int64 `json:"failed,omitempty"`  // failed requests, by outcome
 	Unsent    int64            `json:"unsent,omitempty"`  // requests that were due but not sent
 	Slowest   float64          `json:"slowest,omitempty"` // seconds since the intended start
 	// External is the duration of the slowest request without the generator's own delay. It is nil in runs of older
@@ -80,7 +80,7 @@ func (s RequestSlot) empty() bool { return s.Succeeded == 0 && len(s.Failed) == 
 type StreamSlot struct {
 	Breaks    int64 `json:"breaks,omitempty"`    // watches that ended for a reason other than the server's timeout
 	Relists   int64 `json:"relists,omitempty"`   // watches that had to list again
-	Delivered int64 `json:"delivered,omitempty"` // first deliveries of acknowledged writes
+	Delivered int64 `json:"delivered,omitempty"` // first deliveries of acknowledged writes, counted per watch
 }
 
 // Read reads the slots of the run in dir in chronological order. If the file does not exist, it returns no slots. It
@@ -100,7 +100,7 @@ func Read(dir string) ([]Slot, error) {
 
 // Check returns an error if a recorder cannot have created the slot.
 func (s Slot) Check() error {
-	const longest = 1 << 40 // milliseconds: 35 years
+	const longest = 1 << 40 // in milliseconds; 35 years
 	if s.Begin <= 0 || s.Millis <= 0 || s.Millis > longest || s.Begin > 4*longest {
 		return errors.New("invalid slot: its begin or its length is out of range")
 	}
@@ -128,15 +128,15 @@ func (s Slot) Check() error {
 }
 
 func countable(counts ...int64) bool {
-	const most = 1e12 // of anything in one slot; sums of such numbers do not overflow
+	const most = 1e12 // limit of each count in a slot; sums of such counts do not overflow
 	return !slices.ContainsFunc(counts, func(n int64) bool { return n < 0 || n > most })
 }
 
 // Requests counts the requests of one load. Its methods are safe for concurrent use and do nothing on a nil Requests.
 type Requests struct {
 	succeeded, unsent atomic.Int64
-	slowest, external atomic.Int64 // nanoseconds
-	spread            *histogram   // nil if no other recorder and no Follow function needs it
+	slowest, external atomic.Int64 // in nanoseconds
+	spread            *histogram   // requests by duration; nil unless another recorder or Follow needs them
 
 	mu     sync.Mutex
 	failed map[string]int64
@@ -210,7 +210,7 @@ func (s *Streams) Relisted() {
 	}
 }
 
-// Delivered counts n first deliveries of acknowledged writes.
+// Delivered counts n deliveries of acknowledged writes. Only the first delivery of a write to a watch counts.
 func (s *Streams) Delivered(n int64) {
 	if s != nil {
 		s.delivered.Add(n)

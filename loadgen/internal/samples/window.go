@@ -114,7 +114,7 @@ func (w *Window) Longest(n int64) time.Duration {
 const (
 	shortest  = 10 // 2^10 ns, about a microsecond
 	perOctave = 16
-	octaves   = 32 // up to 73 minutes
+	octaves   = 32 // doublings of the duration, up to 73 minutes
 	buckets   = 1 + octaves*perOctave
 )
 

@@ -15,7 +15,7 @@ const (
 	Noticeable = time.Millisecond
 	// Long is the minimum length of a stall after which the delayed requests form a burst that affects the cluster.
 	Long = 100 * time.Millisecond
-	// LostTick is the minimum length of a stall that Total includes: the interval of the ticks.
+	// LostTick is the interval of the ticks. Total includes only stalls of at least this length.
 	LostTick = 10 * time.Millisecond
 )
 
@@ -48,8 +48,8 @@ func (m *Meter) Ticked(due, now, next time.Time) {
 	m.state.Store(&s)
 }
 
-// Queued records wait, the longest time for which a goroutine waited to run between the previous tick and the time now.
-// The generator may read the next data with the same delay.
+// Queued records wait, the longest time for which a goroutine waited to run since the previous tick. now is the current
+// time. The generator may read the next data with the same delay.
 func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	last := m.state.Load()
 	if last == nil || wait < Noticeable || !now.Add(wait).After(last.until) {
