@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// calm is the length of the simulated time after a run, in which firing alerts can resolve. It is longer than an hour,
-// the longest range of a rule.
+// calm is how long the rules are evaluated beyond the end of a run, so that firing alerts can resolve. In this
+// simulated time, each scrape repeats the last one. calm is longer than an hour, the longest range of a rule.
 const calm = 75 * time.Minute
 
 // Prove judges the run in dir by each Proof of its scenario. It writes no files.
@@ -303,7 +303,7 @@ func seconds(s float64) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// cause returns the time at which the cause of an alert began. If it is unknown, why is the reason.
+// cause returns the time at which the cause of an alert began. If the time is unknown, why is the reason.
 func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why string, err error) {
 	p, ok := j.phases[e.Phase]
 	if !ok {
@@ -337,8 +337,8 @@ func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why
 	return at, "", nil
 }
 
-// cut returns the phases of the scenario that are missing or too short in this run. Such a run proves nothing: an alert
-// may have stayed silent only because the run was too short.
+// cut returns the phases of the scenario that are missing or too short in this run. If there are such phases, the run
+// proves nothing, because an alert may have stayed silent only for lack of time.
 func (j *judge) cut(s *scenario.Scenario) []string {
 	var all []string
 	for _, x := range s.Phases {

@@ -15,7 +15,7 @@ import (
 // Schema is the version of the format of a Report.
 const Schema = "stormglass.proof/v1"
 
-// Part says whether a rule must fire, may fire or must stay silent in a proof.
+// Part says whether a rule must fire, may fire or must stay silent in a proof (a scenario that tests alerts).
 type Part string
 
 // Values of Part.
@@ -44,15 +44,15 @@ type Outcome struct {
 	ResolvedAt *float64 `json:"resolvedAtSeconds,omitempty"`
 	// InCalm reports whether the rule resolved only in the simulated time after the run.
 	InCalm bool `json:"resolvedInCalm,omitempty"`
-	// Latency is the time from the cause until the rule fired. It must be at most 1.5 times Floor, the maximum latency
-	// if every scrape and evaluation is on time.
+	// Latency is the time from the cause until the rule fired. It must be at most 1.5 times Floor, which is the maximum
+	// latency if every scrape and evaluation is on time.
 	Latency *float64 `json:"latencySeconds,omitempty"`
 	Floor   *float64 `json:"floorSeconds,omitempty"`
 	// Of lists the labels of the alerts that fired.
 	Of []string `json:"of,omitempty"`
 }
 
-// Bound is the maximum latency of an alert, as a multiple of its floor.
+// Bound is the maximum latency of an alert, as a multiple of its floor (see Outcome.Latency).
 const Bound = 1.5
 
 // Judged is the result of one proof.
@@ -61,7 +61,7 @@ type Judged struct {
 	Scenario string         `json:"scenario"`
 	Dir      string         `json:"dir,omitempty"` // directory of the run
 	Started  time.Time      `json:"started,omitzero"`
-	Seconds  float64        `json:"seconds"` // from the first scrape to the last
+	Seconds  float64        `json:"seconds"` // time from the first scrape to the last
 	Rounds   int            `json:"rounds"`  // number of evaluations of the rule groups
 	Verdict  result.Verdict `json:"verdict"`
 	// Reasons are the reasons why the verdict is not pass, one line each.
@@ -80,11 +80,11 @@ func (j Judged) Outcome(rule string) *Outcome {
 
 // Report holds all judged proofs and their summary.
 type Report struct {
-	Schema string `json:"schema"` // stormglass.proof/v1
+	Schema string `json:"schema"` // the constant Schema
 	// Verdict is "fail" if a proof failed. Otherwise it is "no data" if a proof could not be judged or a wanted rule is
 	// in Untried, or else "pass".
 	Verdict  result.Verdict `json:"verdict"`
-	ExitCode int            `json:"exitCode"` // 0, 1 or 3
+	ExitCode int            `json:"exitCode"` // 0: pass, 1: fail, 3: no data
 	Proofs   []Judged       `json:"proofs"`
 	// Proven lists the rules that fired as required in a proof that expects them. Failed lists the rules that failed in
 	// any proof. Untried lists the rules that no proof expects, or whose proof could not be judged.

@@ -105,7 +105,7 @@ func Remove(dir string, made []string) error {
 }
 
 // RemoveMade removes the directories in made. Subdirectories must precede their parents. It keeps directories that are
-// not empty, because another run uses them.
+// not empty, because another run may use them.
 func RemoveMade(made []string) {
 	for _, dir := range made {
 		_ = os.Remove(dir)

@@ -52,8 +52,8 @@ type Recorded struct {
 	// possible.
 	Damage []error
 	Notes  []string
-	// Recovery holds the effects of the faults, and Signals the sampled signals. Judging sets both later. Recovery is nil if
-	// the run had no faults or similar events to recover from.
+	// Recovery holds the effects of the faults. It is nil if the run had no faults or similar events to recover from.
+	// Signals holds the values of the scenario's signals (metrics of an incident). Judging sets both fields.
 	Recovery *result.Recovery
 	Signals  []result.Signal
 }
@@ -119,7 +119,8 @@ func open(dir string, show bool) (*Recorded, error) {
 	return rec, nil
 }
 
-// checkReduced returns an error if the run was reduced. If the run was downsampled, it returns an error unless show is set.
+// checkReduced returns an error if the run was reduced to its results. If the run was downsampled, it returns an error
+// unless show is set.
 func (rec *Recorded) checkReduced(show bool) error {
 	err := result.CheckReduced(rec.Dir)
 	if r, ok := errors.AsType[*result.ReducedError](err); ok && show && r.Interval > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// timeForm is the format of times, in milliseconds like the archive.
+// timeForm is the format of times, with milliseconds, the resolution of the archive.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
 // WriteText writes the answer as a table with one line per series. For a range query, a line for each point of the

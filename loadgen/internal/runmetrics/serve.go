@@ -50,8 +50,8 @@ type Served struct {
 	Interval float64   `json:"scrapeIntervalSeconds"` // scrape interval or, of a downsampled run, the time between two samples
 }
 
-// Serve serves recorded runs through Prometheus' query API until ctx ends, and then returns nil. It includes the
-// results of the rules that Stormglass provides. It does not evaluate rules on downsampled runs. Each series has the label run.
+// Serve serves recorded runs through Prometheus' query API until ctx ends, and then returns nil. The samples include
+// the results of the rules that Stormglass provides, except for downsampled runs. Each series has the label run.
 func Serve(ctx context.Context, o ServeOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)

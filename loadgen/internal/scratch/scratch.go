@@ -12,9 +12,9 @@ import (
 // Prefixes of the names of scratch directories.
 const (
 	Token = "stormglass-token-"
-	Nodes = "stormglass-nodes-" // the control plane of a run that only simulates nodes
-	Rules = "stormglass-rules-" // the results of rules
-	Test  = "stormglass-test-"  // the control plane of a package's tests
+	Nodes = "stormglass-nodes-" // prefix for the control plane of a run that only simulates nodes
+	Rules = "stormglass-rules-" // prefix for the results of rules
+	Test  = "stormglass-test-"  // prefix for the control plane of a package's tests
 )
 
 // Dir is a directory for temporary files. The process that created it removes it. If that process was killed, the next
@@ -24,7 +24,7 @@ type Dir struct {
 	lock *os.File
 }
 
-// New creates a Dir. prefix is one of the prefixes above.
+// New creates a Dir. prefix is Nodes, Rules or Test.
 func New(prefix string) (*Dir, error) {
 	for {
 		path, err := os.MkdirTemp("", prefix) // 0700

@@ -25,7 +25,7 @@ type Series struct {
 	Member func(ctx context.Context, o run.Options) (result.Result, error)
 	// OtherGenerator is run.OtherGenerator: it says how the machine or version of earlier runs differs, or returns "".
 	OtherGenerator func(host result.Host, version string) string
-	// Whole is the directory to resume, for the hint on --resume. Empty means Dir.
+	// Whole is the directory that the hint on --resume names. Empty means Dir.
 	Whole string
 	// Dir is the directory of the series. It is nil until Lock or Create succeeds.
 	Dir *run.Directory
@@ -52,8 +52,8 @@ func (s *Series) Create(out, name string, now time.Time) (err error) {
 	return err
 }
 
-// Binary reads the controlplane binary at path, and sets recorded to its digest. changed is true if a resumed series
-// recorded another digest.
+// Binary reads the controlplane binary at path, and sets *recorded to its digest. changed is true if a resumed series
+// has another digest in *recorded.
 func (s *Series) Binary(path string, recorded *string) (b Binary, changed bool, err error) {
 	b, err = readBinary(path)
 	switch {

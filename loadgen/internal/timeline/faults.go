@@ -140,7 +140,8 @@ func isElected(name string) bool {
 
 const (
 	// quotaRestarts is the time before the recorded start of a fault in which the fault may already have ended
-	// processes. For an etcdQuota, the supervisor restarts the members one after another before the fault takes effect.
+	// processes. For a fault of kind etcdQuota, the supervisor restarts the etcd members one after another before the
+	// fault takes effect.
 	quotaRestarts = time.Minute
 	// catchUp is the time after an outage in which scrapes may still fail: the component needs time to catch up, and a
 	// scrape may have started during the outage.

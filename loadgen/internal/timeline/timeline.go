@@ -39,7 +39,7 @@ type Exit struct {
 
 	started  time.Time // start of the process that ended; zero for the first process, which was ready before the run began
 	starting bool      // whether the process was not ready yet
-	back     time.Time // time at which a later process was ready for the first time; zero if none was
+	back     time.Time // time at which a later process first became ready; zero if none did
 }
 
 // Leader is an event: a component became the leader among the components of its kind.
@@ -122,8 +122,8 @@ func (t *Timeline) ExitAfter(component string, after time.Time) *Exit {
 	return &t.Exits[exits[n]]
 }
 
-// exitsUntil returns the exits of a component, as indices in t.Exits. n is the number of exits for whose time the
-// function `over` returns false.
+// exitsUntil returns the exits of a component, as indices in t.Exits. n is the number of exits before the first one for
+// whose time `over` returns true.
 func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n int, exits []int) {
 	if p := t.processes[component]; p != nil {
 		exits = p.exits
@@ -131,8 +131,8 @@ func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n in
 	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
 }
 
-// FaultOn returns the latest fault on a component that was active at the time `at` or had ended at most `grace` before
-// `at`. It returns nil if there is no such fault.
+// FaultOn returns the latest of the faults on a component that were active at the time `at` or had ended at most
+// `grace` before `at`. It returns nil if there is no such fault.
 func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
 	for i, f := range slices.Backward(t.Faults) {
 		if f.Hits(component) && !f.Begin.After(at.Add(clockSkew)) && (f.End == nil || !f.End.Add(grace).Before(at)) {
