@@ -10,19 +10,21 @@ import (
 
 // line is the state of the scan of one record, which is normally one line of a log.
 type line struct {
-	// section is the JSON object that the Reader reads. next is the section that starts if the next value is an object.
+	// section is the JSON object that the Reader is reading. next is the section that starts if the next value is an
+	// object.
 	section, next section
-	// into receives the next value as a string. If it is nil, value says how to process the next value.
+	// into receives the next value as a string. If into is nil, value says how to process the next value.
 	into  *[]byte
 	value value
-	layer string // layer of the duration in the next value
-	// at is the number of bytes read. bodyAt is the offset of the request body. inBody is true after the key of the
-	// body until the reader knows whether the body is an object; bodyAt is then the offset after the key.
+	layer string // layer of the API server to which the duration in the next value belongs
+	// at is the number of bytes read of the record. bodyAt is the offset of the request body. inBody is true after the
+	// key of the body until the reader knows whether the body is an object; bodyAt is then the offset after the key.
 	at, bodyAt int
 	inBody     bool
-	// isEvent, isList, known and beta report what kind and apiVersion say about the record.
+	// isEvent and isList report whether the record's kind is Event or EventList. known reports whether its apiVersion
+	// is v1 or v1beta1, and beta whether it is v1beta1.
 	isEvent, isList, known, beta bool
-	body                         uint8 // bit 0: the body has an apiVersion; bit 1: it has a kind
+	body                         uint8 // bit 0: the request body has an apiVersion; bit 1: it has a kind
 }
 
 // section is a JSON object within an event.
@@ -38,7 +40,7 @@ const (
 	ofAnnotations
 )
 
-// value says how to process a value that is not stored as a string.
+// value says how to process the value of a JSON field that is not stored as a string.
 type value uint8
 
 const (
@@ -53,8 +55,8 @@ const (
 )
 
 // layerPrefix is the prefix of annotations with durations that the API server measured
-// (apiserver/pkg/endpoints/request/webhook_duration.go). It adds them only to requests that take more than 500 ms
-// (endpoints/filters/audit.go).
+// (apiserver/pkg/endpoints/request/webhook_duration.go). The API server adds them only to requests that take more than
+// 500 ms (endpoints/filters/audit.go).
 const layerPrefix = "apiserver.latency.k8s.io/"
 
 // feed scans r.rest, but not beyond the end of the record. done reports whether the record is complete.
@@ -198,7 +200,7 @@ func (r *Reader) enter(s section) {
 	r.scan.Enter()
 }
 
-// take processes a value as the method key decided.
+// take processes the value of a field. The method key has decided how.
 func (r *Reader) take(text []byte) {
 	l, e := &r.line, r.event
 	if l.into != nil {

@@ -23,7 +23,7 @@ type Reader struct {
 	// `from` then returns decompressed text.
 	begun, zipped bool
 	rest          []byte // part of the current line that is in memory and unread
-	open          bool   // the current line continues after rest
+	open          bool   // whether the current line continues after rest
 	// Skipped counts the records that are not valid events, by reason.
 	Skipped Skipped
 	// Lines is the number of lines read so far.

@@ -1,5 +1,5 @@
-// Package auditsummary summarizes the load's requests in the audit logs of a bundled control plane. ReadLog creates the
-// summary, which a run stores as audit.json in its directory.
+// Package auditsummary summarizes the load's requests in the audit logs of a control plane that Stormglass started.
+// ReadLog creates the summary, which a run stores as audit.json in its directory.
 package auditsummary
 
 import (
@@ -26,7 +26,8 @@ type Audit struct {
 	// Files is the number of log files that were read.
 	Files int `json:"files"`
 	// Events is the number of events that Classes summarizes. Foreign counts events of other users. Other counts events
-	// that do not end a request for a resource. Outside counts events whose request was not received in a phase.
+	// that are not the end of a request for a resource. Outside counts events whose request was not received in a
+	// phase.
 	Events  int64 `json:"events"`
 	Foreign int64 `json:"foreign,omitempty"`
 	Other   int64 `json:"other,omitempty"`

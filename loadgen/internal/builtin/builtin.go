@@ -24,7 +24,7 @@ type Resource struct {
 	Kind     string
 	Versions []string // such as "apps/v1", the preferred version first
 	Verbs    []string
-	Cluster  bool // its objects have no namespace
+	Cluster  bool // whether its objects have no namespace
 }
 
 // Resources maps names, such as "pods" or "deployments.apps", to resources.
@@ -53,7 +53,7 @@ func rows(table string) map[string][]string {
 	return all
 }
 
-// IsDocument reports whether an operation's resource is the path of a discovery or OpenAPI document.
+// IsDocument reports whether the resource that a load requests is the path of a discovery or OpenAPI document.
 func IsDocument(resource string) bool { return strings.HasPrefix(resource, "/") }
 
 // GroupOf returns the API group of a resource. It is "" for the core group.

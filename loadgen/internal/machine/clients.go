@@ -6,13 +6,13 @@ import "strings"
 // API servers. Up to these values, their processor time counts as part of the load. Anything above counts as used by
 // other programs.
 const (
-	perRequest = "0.005" // to write or read an object, in any language
+	perRequest = "0.005" // to write or read an object, for a client in any language
 	perList    = "0.02"  // to decode a list of a thousand objects
 )
 
-// served and sent are rates of requests in PromQL: served counts the requests that the API servers answered, and sent
-// the requests that the run and the components sent. Both exclude watches and other long-lived connections, because the
-// API servers count them only when they end.
+// served and sent are the PromQL for two rates of requests: the requests that the API servers answered, and the
+// requests that the run and the components sent. Both exclude watches and other long-lived connections, because the API
+// servers count them only when they end.
 const (
 	served = `sum(rate(apiserver_request_total{job="kube-apiserver", verb!~"WATCH|WATCHLIST|CONNECT", subresource!~"/(livez|readyz|healthz).*"}[$over]))`
 	sent   = `sum(rate(stormglass_own_requests_total[$over]))` +

@@ -1,6 +1,6 @@
-// Package machine evaluates measurements of the generator's machine during a phase. It defines the limits above which
-// the machine was too busy for valid measurements of time. Runs, gates, comparisons and capacity searches all use
-// these limits. It does no I/O.
+// Package machine evaluates measurements of the generator's machine during a phase. It defines the limits from which
+// the machine was too busy for valid measurements of time. Runs, gates, comparisons and capacity searches all use these
+// limits. It does no I/O.
 package machine
 
 import (
@@ -10,14 +10,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A machine is busy above these limits, which are fractions.
+// A machine that reaches one of these limits is busy. The limits are fractions.
 const (
 	// MuchOther is the limit for the share of all processor time that other programs use; 0.20 is 0.4 processors on a
 	// machine with two. Above the limit, processes of the run wait for a CPU for milliseconds at a time.
 	MuchOther = 0.20
-	// SomeOther is the limit for other programs' share on a machine that reaches Full, because it has no idle time for
-	// them. `ab --discard-other` uses this limit on any machine and discards pairs above it, because a comparison looks
-	// for changes of 5%.
+	// SomeOther is the limit for other programs' share on a machine that reaches Full. Such a machine has no idle time
+	// for them. `ab --discard-other` uses this limit on any machine and discards pairs above it, because a comparison
+	// looks for changes of 5%.
 	SomeOther = 0.05
 	// Full is the share of all processor time in use, including stolen time, at which a machine has no idle time left:
 	// threads that are ready to run begin to wait.
@@ -147,7 +147,7 @@ func (f Facts) memory() string {
 }
 
 // Sum adds up the measurements of phases, and returns their total length in seconds. The sum is nil if a phase has no
-// measurements, and its pointers are nil if a phase lacks that value.
+// measurements. A pointer in the sum is nil if a phase lacks this value.
 func Sum(phases []result.Phase) (sum *result.Machine, seconds float64) {
 	sum = &result.Machine{CPUWaitSeconds: new(0.0), MemoryWaitSeconds: new(0.0), IOWaitSeconds: new(0.0), ClientRequests: new(0.0), ClientSeconds: new(0.0)}
 	known := len(phases) > 0

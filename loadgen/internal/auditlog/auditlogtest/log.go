@@ -45,7 +45,7 @@ type client struct {
 }
 
 // deed is a kind of request that a client sends. share is its fraction of the client's requests. In the fields, %d is a
-// placeholder for a random number. In uri, %s is a placeholder for the namespace and for the name.
+// placeholder for a random number. In uri, %s is a placeholder for the namespace, then for the name.
 type deed struct {
 	share                                                float64
 	verb, uri, group, version, resource, subresource, ns string
