@@ -149,7 +149,7 @@ func refused(text, hint string, issues *cel.Issues) error {
 }
 
 // references returns the paths of all fields that an expression reads, without duplicates. The path of p.status.phase
-// is [p status phase]. It omits names that the expression itself defines.
+// is [p status phase]. references omits names that the expression itself defines.
 func references(env *cel.Env, text string) ([][]string, error) {
 	parsed, issues := env.Parse(text)
 	if err := refused(text, "", issues); err != nil {

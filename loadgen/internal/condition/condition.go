@@ -56,8 +56,8 @@ type Set struct {
 // Count says which objects to count: the selected objects of a Set that satisfy a Test.
 type Count struct {
 	Set
-	Name     string          // name of the only object; empty means any
-	Selector labels.Selector // nil means any
+	Name     string          // name of the only object to count; empty means any name
+	Selector labels.Selector // label selector of the objects; nil means any labels
 	Test     Test            // the zero Test is true for each object
 
 	noun string // describes the objects to the user

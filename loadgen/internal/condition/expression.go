@@ -78,7 +78,7 @@ type expression struct {
 type value struct {
 	kind *cel.Type
 	of   func(Tally) any
-	text string // the source text
+	text string // the source text that the variable replaces
 }
 
 func variable(i int) string { return fmt.Sprintf("set_%d", i) }
@@ -168,7 +168,8 @@ func quoted(text string) bool {
 	return quote != 0
 }
 
-// closing returns the index in text of the parenthesis that closes one opened before text, or -1 if text contains none.
+// closing returns the index in text of the parenthesis that closes a parenthesis before text, or -1 if there is no such
+// parenthesis.
 func closing(text string) int {
 	depth := 0
 	for i, r := range text {

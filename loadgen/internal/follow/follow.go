@@ -31,8 +31,8 @@ type Options struct {
 	Conditions map[string]*condition.Condition
 	// Transitions are the transitions to measure.
 	Transitions []Transition
-	// Later reports whether the API server may start to serve a resource during the run, because the run creates its
-	// CustomResourceDefinition. Nil means that this is true for no resource.
+	// Later reports whether the run creates the CustomResourceDefinition of a resource, so that the API server may
+	// serve the resource only later. Nil means that there are no such resources.
 	Later func(resource string) bool
 	// Retry is the wait after the first failed list or watch. It doubles up to 5 s. Zero means 100 ms.
 	Retry time.Duration

@@ -20,7 +20,7 @@ import (
 
 const maxRetry = 5 * time.Second
 
-// source is one API path of a set. The Follower lists the objects at this path and then watches them.
+// source is one API path of a set of objects. The Follower lists the objects at this path and then watches them.
 type source struct {
 	listwatch.Reflector
 	set    *set

@@ -24,11 +24,11 @@ const longest = time.Hour
 // passage measures one Transition. It has no clock, no lock and no I/O.
 type passage struct {
 	Transition
-	objects map[string]*object // by UID
+	objects map[string]*object // progress of each object, by UID
 	// early is for Services whose endpoints were seen before the Service itself. It maps a Service (namespace/name) to
 	// the time at which an EndpointSlice with a ready endpoint was first seen.
 	early map[string]time.Time
-	// byName maps namespace/name to the UID of an object.
+	// byName maps the namespace/name of each object to its UID.
 	byName map[string]string
 	phases map[string]*passing
 	phase  *passing
@@ -39,11 +39,11 @@ type passage struct {
 // object is the progress of one object through a transition.
 type object struct {
 	name       string   // namespace/name
-	unmeasured bool     // whether the start time is unknown, because the object was in From when it was first listed
-	phase      *passing // the phase in which the object reached From; nil if it has not
+	unmeasured bool     // whether the start is unknown, because the object was in the state From when first listed
+	phase      *passing // the phase in which the object reached the state From; nil if it has not
 	at         time.Time
-	stalled    time.Duration // stalled(at)
-	done       bool          // whether the object reached To
+	stalled    time.Duration // total length of the generator's stalls before at
+	done       bool          // whether the object reached the state To
 }
 
 // passing holds the results of the objects that reached the state From in one phase. began is their number, gone the

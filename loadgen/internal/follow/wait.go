@@ -24,7 +24,8 @@ type place struct {
 // wait is the state of one call of Wait.
 type wait struct {
 	of awaited
-	// stale is true while the watches may be outdated, because the condition has been true since Wait was called.
+	// stale is true while the condition has been true since the call of Wait. The watches may then be outdated, so a
+	// true condition proves nothing.
 	stale bool
 	held  chan struct{} // closed when the condition is true or Run has ended
 	over  bool          // whether held is closed

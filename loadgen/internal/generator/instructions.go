@@ -25,8 +25,8 @@ type counted struct {
 	counters []*counter
 }
 
-// CountInstructions starts to count the instructions of processes. If a process is restarted, it does not count the
-// instructions of the new process.
+// CountInstructions starts to count the instructions of processes. After a restart, the instructions of the new process
+// are not counted.
 func CountInstructions(registry prometheus.Registerer, processes []Process) (*Instructions, error) {
 	return count(registry, processes, instructions)
 }

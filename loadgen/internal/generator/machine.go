@@ -6,8 +6,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// MeasureMachine starts to measure the use of this machine's CPUs. end returns the use since then, or nil if it is
-// unknown.
+// MeasureMachine starts to measure the use of this machine's CPUs. end returns the use since the call of
+// MeasureMachine, or nil if it is unknown.
 func MeasureMachine() (end func() *result.Machine) {
 	before := readMachine()
 	return func() *result.Machine { return readMachine().since(before) }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const ticksPerSecond = 100 // USER_HZ, the same on all Linux architectures that Go supports
+const ticksPerSecond = 100 // USER_HZ, the unit of times in /proc; the same on all Linux architectures that Go supports
 
 func readMachine() (m usage) {
 	fs, err := procfs.NewDefaultFS()

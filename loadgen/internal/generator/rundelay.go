@@ -19,8 +19,8 @@ const procDir = "/proc"
 func Self() Process { return Process{Component: "loadgen", Instance: "loadgen", PID: os.Getpid()} }
 
 // RunDelay exports how long the threads of processes ran, how long runnable threads waited for a CPU, and how often
-// they got one. These metrics show whether a busy machine prevents a process from running, even if the process does not
-// respond. RunDelay exports nothing if /proc/PID/task/*/schedstat does not exist. It is safe for concurrent use.
+// they got a CPU. These metrics show whether a busy machine prevents a process from running, even if the process does
+// not respond. RunDelay exports nothing if /proc/PID/task/*/schedstat does not exist. It is safe for concurrent use.
 type RunDelay struct {
 	proc                        string
 	fs                          procfs.FS
@@ -33,7 +33,7 @@ type RunDelay struct {
 // delayed holds the scheduling times of all threads of one process, including ended threads.
 type delayed struct {
 	Process
-	threads map[int]procfs.ProcSchedstat // values at the last call of look, by thread
+	threads map[int]procfs.ProcSchedstat // values at the last call of look, by thread ID
 	sum     procfs.ProcSchedstat
 }
 
@@ -111,8 +111,8 @@ func statFields(file string) []string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
 
-// look adds to sum how much each thread's values have increased since the last call. It returns false if the process
-// has ended or the kernel does not provide the values.
+// look adds the increase of each thread's values since the last call to the sum of the process. It returns false if the
+// process has ended or the kernel does not provide the values.
 func (p *delayed) look(fs procfs.FS) bool {
 	threads, _ := fs.AllThreads(p.PID) // fails if the process has ended
 	now := make(map[int]procfs.ProcSchedstat, len(threads))

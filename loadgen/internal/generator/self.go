@@ -30,13 +30,13 @@ type SelfMeter struct {
 	cpu     float64      // CPU seconds used before NewSelfMeter
 	gc      float64      // CPU seconds used for garbage collection before NewSelfMeter
 	pauses  pauses       // GC pauses before NewSelfMeter
-	backlog func() int64 // nil: the backlog is not measured
+	backlog func() int64 // number of received and unread bytes; nil if it is not measured
 	lag     *latency.Histogram
 	lagSeen prometheus.Histogram
 	stalls  stall.Meter
 
 	mu     sync.Mutex
-	phases []*phaseFitness // first the time before the first phase, without a name, then each phase
+	phases []*phaseFitness // the time before the first phase (without a name), then each phase
 }
 
 // NewSelfMeter starts a meter and returns it. It registers the standard process and Go collectors, so that the job
@@ -137,7 +137,7 @@ func (m *SelfMeter) sample() {
 	p.max.MaxRSSBytes = max(p.max.MaxRSSBytes, peakRSS())
 }
 
-// look samples the backlog: the number of bytes that were received and not yet read.
+// look samples the backlog: the number of received bytes that the generator has not read yet.
 func (m *SelfMeter) look() {
 	if m.backlog == nil {
 		return
@@ -149,10 +149,10 @@ func (m *SelfMeter) look() {
 	p.standing.look(n)
 }
 
-// Results returns the resource use and the saturation of the generator so far. The field Saturated has one line for
-// each limit that the generator exceeded before the first phase. If it exceeded no limit before the first phase or in a
-// phase, Saturated has one line for each limit that it exceeded over the whole run. PhaseSaturation returns the lines
-// of a phase.
+// Results returns the resource use and the saturation of the generator so far. The field Saturated lists the limits
+// that the generator exceeded before the first phase. If it exceeded no limit before the first phase or in any phase,
+// Saturated lists the limits that it exceeded over the whole run. PhaseSaturation lists the limits that it exceeded in
+// a phase.
 func (m *SelfMeter) Results() result.Generator {
 	m.sample()
 	m.mu.Lock()

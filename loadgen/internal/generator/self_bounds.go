@@ -61,7 +61,7 @@ const longestLag = time.Minute
 type phaseFitness struct {
 	name     string // empty before the first phase
 	lag      *latency.Histogram
-	max      result.Generator // the maximum of each measurement
+	max      result.Generator // maximum of each measurement in the phase
 	standing standing
 }
 

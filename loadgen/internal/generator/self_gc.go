@@ -69,7 +69,7 @@ func (p pauses) quantile(q float64) float64 {
 // runQueue reads how long goroutines waited for a CPU. The runtime measures every eighth wait.
 type runQueue struct {
 	sample []metrics.Sample
-	counts []uint64 // at the last call of longest
+	counts []uint64 // counts of the runtime's histogram at the last call of longest
 }
 
 func newRunQueue() *runQueue {
