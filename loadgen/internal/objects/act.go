@@ -25,7 +25,7 @@ import (
 type Done struct {
 	// Selected is the number of objects that the action's target matched. Objects is the number to which the action was
 	// applied. Refused is the number of evictions that a PodDisruptionBudget refused. Gone is the number of objects
-	// that no longer existed when the action came to them.
+	// that no longer existed when the action reached them.
 	Selected, Objects, Refused, Gone int
 }
 
@@ -271,8 +271,8 @@ func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selec
 	return slices.Concat(found...), nil
 }
 
-// selected returns the objects that the selection matches. If the selection has a share, each call returns that share
-// of the objects, either a random one or the oldest objects.
+// selected returns the objects that the selection matches. If the selection has a share, each call returns only that
+// fraction of the objects: a new random choice or the oldest objects.
 func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
 	var all []one
 	err := meterOf(ctx).timed(func() (err error) {

@@ -30,7 +30,7 @@ const (
 	establishedPoll   = 200 * time.Millisecond
 )
 
-// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. It first creates
+// Make creates or applies (as the action x says) the objects of a batch, in order and a few at a time. It first creates
 // the custom resource definitions and waits until the API server serves them. It fails if an object that it must create
 // exists, or if a cluster-scoped object that it must apply exists and does not belong to the run. It returns the number
 // of created or applied objects.
@@ -64,7 +64,7 @@ type making struct {
 	present map[string]bool // paths of existing objects; nil: create all objects
 	made    atomic.Int64
 
-	mu          sync.Mutex // guards definitions and all
+	mu          sync.Mutex // guards `definitions` and `all`
 	definitions []string
 }
 

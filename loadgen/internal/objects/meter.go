@@ -18,7 +18,7 @@ type Meter struct {
 	mu        sync.Mutex
 	requests  int64 // number of requests that were due
 	done      int64
-	refused   int64 // part of done: evictions that a PodDisruptionBudget refused
+	refused   int64 // evictions that a PodDisruptionBudget refused; done includes them
 	due, took time.Duration
 	service   *latency.Histogram
 }

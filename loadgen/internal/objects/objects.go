@@ -27,7 +27,7 @@ import (
 type Options struct {
 	// Namespaces lists the namespaces of the objects, which must exist. scenario.Object.Namespace is an index into it.
 	Namespaces []string
-	// Group returns the namespace group with a name, or nil.
+	// Group returns the namespace group with the given name, or nil.
 	Group func(name string) *scenario.NamespaceGroup
 	// Labels are the labels of every object. OwnLabel distinguishes the run's own objects from others.
 	Labels   map[string]string
@@ -64,7 +64,7 @@ type Objects struct {
 	patched  atomic.Int64 // number of patch actions so far, each repetition included
 }
 
-// New creates Objects. It sends nothing yet.
+// New creates Objects. It sends no requests.
 func New(config *rest.Config, o Options) (*Objects, error) {
 	if o.Retry == nil {
 		o.Retry = func(_ context.Context, ask func() error) error { return ask() }
@@ -197,7 +197,8 @@ func (o Options) Complete(object scenario.Object, namespaced bool) {
 	o.place(object.Manifest, path)
 }
 
-// nameNamespace replaces scenario.NamespaceMark in all strings of value by the namespace's name, and returns the value.
+// nameNamespace replaces scenario.NamespaceMark in all strings of value by name, the namespace's name, and returns the
+// value.
 func nameNamespace(value any, name string) any {
 	switch v := value.(type) {
 	case string:

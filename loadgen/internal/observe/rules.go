@@ -88,7 +88,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	return e, e.manager.Update(ruleInterval, names, labels.EmptyLabels(), externalURL, nil)
 }
 
-// close stops the evaluator. newEvaluator also calls it if it fails.
+// close stops the evaluator. newEvaluator also calls close before it returns an error.
 func (e *evaluator) close() error {
 	var errs []error
 	if e.manager != nil {

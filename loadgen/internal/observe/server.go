@@ -56,16 +56,17 @@ type Recorder interface {
 
 // Config configures a Server.
 type Config struct {
-	// Public reports whether the server accepts requests for any host name. Other machines need it.
+	// Public reports whether the server accepts requests for any host name. Clients on other machines need it.
 	Public bool
 	// Token is the first part of the path of all requests. The server refuses other paths. Empty means that requests need
 	// no token.
 	Token string
 	// Pages handles requests outside the API. Nil means a page that describes the API.
 	Pages http.Handler
-	// Recorder is the recorder to observe. Close the Server before it.
+	// Recorder is the recorder to observe. Close the Server before you close the Recorder.
 	Recorder Recorder
-	// Samples are the samples to serve. Close the Server before them. Nil means the samples of Recorder.
+	// Samples are the samples to serve. Close the Server before you close their storage. Nil means the samples of
+	// Recorder.
 	Samples storage.Queryable
 	// Metrics are the metrics of this process, served at /metrics. Nil means none.
 	Metrics prometheus.Gatherer

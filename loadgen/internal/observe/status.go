@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
-// prometheusVersion returns the version of Prometheus to which the linked module belongs. Grafana derives from it which
+// prometheusVersion returns the version of Prometheus among the linked modules. Grafana derives from this version which
 // requests the server supports.
 func prometheusVersion(linked []*debug.Module) string {
 	for _, m := range linked {
@@ -34,7 +34,7 @@ func prometheusVersion(linked []*debug.Module) string {
 }
 
 func (s *Server) buildInfo(*http.Request) (answer, error) {
-	var linked []*debug.Module // unknown in tests
+	var linked []*debug.Module // modules of this program; unknown in tests
 	if info, ok := debug.ReadBuildInfo(); ok {
 		linked = info.Deps
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// sandboxImage is the image of pod sandboxes. Its program waits for a signal to end.
+// sandboxImage is the image of pod sandboxes. Its program runs until it receives a signal.
 const sandboxImage = "stormglass.invalid/sandbox:1"
 
 // BuildContainer builds the program of this package's containers (container/main.go) into dir.

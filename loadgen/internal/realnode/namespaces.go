@@ -23,7 +23,7 @@ import (
 // ends, the kernel kills all other processes in them and removes their mounts.
 type namespaces struct {
 	first *exec.Cmd
-	alive io.Closer   // stdin of the first process, which exits when it is closed, for example because this program was killed
+	alive io.Closer   // stdin of the first process, which exits when it reads EOF, such as after this program is killed
 	calls chan func() // functions that a thread in the namespaces calls
 }
 
@@ -31,8 +31,8 @@ type namespaces struct {
 // node mounts its own directories over them.
 var replaced = []string{"run", "var/lib", "var/log"}
 
-// firstProcess mounts the directories below $0 over the same directories of this machine, and waits until its input is
-// closed.
+// firstProcess is the shell script of the first process. It mounts the `replaced` directories in $0, the node's
+// directory, over the same directories of this machine, and waits until its input is closed.
 var firstProcess = `set -e
 mount --make-rprivate /
 for d in ` + strings.Join(replaced, " ") + `; do mount --bind "$0/$d" "/$d"; done

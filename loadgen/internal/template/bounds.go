@@ -30,8 +30,8 @@ const (
 	// maxProduct is the maximum product of the sizes of a function's two largest arguments, in bytes. It limits the size
 	// of the results of functions such as replace.
 	maxProduct = 256 << 20
-	// maxMatched replaces maxProduct for functions that match a regular expression, because a short expression can take
-	// microseconds per byte of the text.
+	// maxMatched takes the place of maxProduct for functions that match a regular expression, because even a short
+	// expression can take microseconds per byte of the text.
 	maxMatched = 1 << 20
 	// maxCompared and maxComparedText limit each argument of a quadratic function: the number of elements, and the
 	// total size of their text in bytes.

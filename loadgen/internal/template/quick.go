@@ -64,7 +64,8 @@ func actionOf(p *parse.PipeNode, functions template.FuncMap) (a action, ok bool)
 	return a, false
 }
 
-// values appends the values of all actions to b. ok is false if a value is missing or has an unsupported type.
+// values returns b with the values of all actions appended. ok is false if a value is missing or has an unsupported
+// type.
 func (q quick) values(b []string, values map[string]any) (slots []string, ok bool) {
 	for i := range q {
 		a := &q[i]

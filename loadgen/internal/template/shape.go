@@ -30,14 +30,14 @@ var ownMarks = regexp.MustCompile(`[` + marks + `]|\\(u|U0000)[eE]00[0-3]`)
 // template actions. With a Shape, a rendering only computes these values. It need not parse YAML; that takes five times
 // as long as everything else.
 type Shape struct {
-	// Documents are the documents, with slots in their strings. Slot returns the text of a slot.
+	// Documents are the YAML documents, with slots in their strings. Slot returns the text of a slot.
 	Documents []map[string]any
 	// static is the template's text before, between and after the values.
 	static []string
 }
 
-// Slot returns the placeholder for the value with index i. The indexes of Shape.Slots and above are free for other
-// values.
+// Slot returns the placeholder for the value with index i. Callers may use indexes from Shape.Slots() on for values of
+// their own.
 func Slot(i int) string { return beginValue + strconv.Itoa(i) + endValue }
 
 // Slots returns the number of slots: one for each value that a template action inserts.
@@ -239,7 +239,7 @@ type JSON []part
 // JSON is only text.
 type part struct {
 	text   []byte
-	slot   int // -1 means no slot
+	slot   int // index of the slot; -1 means no slot
 	scalar []part
 }
 

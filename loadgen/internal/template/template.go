@@ -21,7 +21,7 @@ import (
 // Template is a parsed template whose output is one or more YAML documents. Only one goroutine may use it at a time.
 type Template struct {
 	parsed *template.Template
-	marked *template.Template // parsed, with marks around values; nil until NewShape is called
+	marked *template.Template // copy of parsed with marks around values; nil until NewShape is called
 	quick  quick              // nil if the template is not simple
 	text   string
 	source *rand.PCG
@@ -102,7 +102,7 @@ func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]
 // maxRendered and maxRepeated limit a template. They prevent a mistyped number from exhausting memory, and are far
 // above the 3 MiB per request that an API server accepts.
 const (
-	maxRendered = 16 << 20 // bytes
+	maxRendered = 16 << 20 // maximum size of the rendered text, in bytes
 	maxRepeated = 4 << 20  // maximum number of bytes or elements in the result of a function such as repeat or until
 )
 
@@ -151,8 +151,8 @@ func unlisted(document map[string]any) []map[string]any {
 
 var separator = regexp.MustCompile(`(?m)^---([ \t].*)?$`)
 
-// Line returns the line of the template's text, counted from 1, at which the document with the index document begins.
-// `of` is the number of rendered documents. If the text contains another number of documents, Line returns 1.
+// Line returns the line of the template's text, counted from 1, at which the document with the index `document` begins.
+// `of` is the number of rendered documents. If the text contains a different number of documents, Line returns 1.
 func (t *Template) Line(document, of int) int {
 	begins := []int{0}
 	for _, at := range separator.FindAllStringIndex(t.text, -1) {

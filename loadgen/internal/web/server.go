@@ -28,7 +28,7 @@ type Server struct {
 	listener net.Listener
 	token    string
 	http     *http.Server
-	served   chan struct{} // closed when http has stopped
+	served   chan struct{} // closed when the HTTP server has stopped
 	control  *run.Control
 	pages    pages
 

@@ -74,7 +74,8 @@ func must(err error) {
 	}
 }
 
-// serve responds to probes with 200, or with 500 while the configured failure lasts.
+// serve starts to listen after the delay `after`, and responds to probes with 200. If fail is not 0, serve responds
+// with 500 from the time fail later, for the time failFor. If failFor is 0, this failure does not end.
 func serve(address string, after, fail, failFor time.Duration) {
 	time.Sleep(after)
 	var failing atomic.Bool
