@@ -11,19 +11,19 @@ import (
 
 // Abort is a condition that ends a run early.
 type Abort struct {
-	// Limit: a limit (docs/reference/fuse.md), such as throttled; the condition holds while the limit's value is above
-	// `max`. Set one of `limit`, `gate`, `alert` and `expr`
+	// Limit: name of a limit (docs/reference/fuse.md), such as throttled; the condition holds while the limit's value
+	// is above `max`. Set one of `limit`, `gate`, `alert` and `expr`
 	Limit string `yaml:"limit,omitempty"`
-	// Gate: name of a gate; the condition holds while the phase's data so far break its bound
+	// Gate: name of a gate; the condition holds while the current phase's data break the bound of the gate
 	Gate string `yaml:"gate,omitempty"`
-	// Alert: an alert (docs/reference/alerts.md); the condition holds while it fires
+	// Alert: name of an alert (docs/reference/alerts.md); the condition holds while the alert fires
 	Alert string `yaml:"alert,omitempty"`
-	// Expr: as in a gate; $window is the time since the phase's start
+	// Expr: PromQL as in a gate; $window is the time since the phase's start
 	Expr string   `yaml:"expr,omitempty"`
 	Max  *Bound   `yaml:"max,omitempty"` // upper bound of `limit` or `expr`; with `expr`, set one of `max` and `min`
 	Min  *Bound   `yaml:"min,omitempty"` // lower bound of `expr`
-	For  Duration `yaml:"for,omitempty"` // how long the condition must hold without interruption
-	// Over: phases in which the condition is checked; default: all phases, or with `gate` the gate's phases
+	For  Duration `yaml:"for,omitempty"` // how long the condition must hold without interruption to end the run
+	// Over: phases in which the condition is checked; default: all phases or, with `gate`, the phases of that gate
 	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"`
 }
 

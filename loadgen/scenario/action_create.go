@@ -59,9 +59,9 @@ func Creatables() []Creatable {
 	return all
 }
 
-// upstreamObjects lists, by kind, the names of objects that every API server creates itself. They are defined in
-// k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap and, as SystemPriorityClasses, in
-// k8s.io/kubernetes/pkg/apis/scheduling/v1.
+// upstreamObjects lists, by kind, the names of objects that every API server creates itself. The API server defines
+// these names in k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap and in k8s.io/kubernetes/pkg/apis/scheduling/v1
+// (SystemPriorityClasses).
 var upstreamObjects = map[string][]string{
 	"FlowSchema": {
 		"exempt", "probes", "system-leader-election", "system-node-high", "system-nodes", "kube-controller-manager", "kube-scheduler",
@@ -270,7 +270,8 @@ func (v *validator) existing(path, what, kind, name string, created map[string]b
 	v.fail(path, strictyaml.Hint(name, known, "create it earlier, or use one of "+strings.Join(known, ", ")), "unknown %s %q", what, name)
 }
 
-// metadataKey checks the name of a label or annotation of namespaces. `what` is "a label" or "an annotation".
+// metadataKey checks the name of a label or annotation of namespaces, and reports whether it is valid. `what` is "a
+// label" or "an annotation".
 func (v *validator) metadataKey(path, what, key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	switch {
@@ -291,7 +292,8 @@ var (
 	podSecurityLevels = []string{"privileged", "baseline", "restricted"}
 )
 
-// namespaceLabels checks labels of namespaces. The API server accepts any Pod Security label, and ignores unknown ones.
+// namespaceLabels checks labels of namespaces. It refuses unknown Pod Security labels, which the API server would
+// accept and ignore.
 func (v *validator) namespaceLabels(path string, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		path, value := path+"."+key, labels[key]

@@ -11,21 +11,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/builtin"
 )
 
-// Selection selects objects of the run, in all its namespaces.
+// Selection selects objects in the run's namespaces.
 type Selection struct {
-	// Resource: such as "deployments.apps" or a custom resource
-	Resource string   `yaml:"resource,omitempty"`
-	Names    []string `yaml:"names,omitempty" zero:"all; leave it out to use the default"` // default all
-	// NamespaceGroup: default all namespaces of the run
+	// Resource: resource of the objects, such as "deployments.apps" or a custom resource
+	Resource string `yaml:"resource,omitempty"`
+	// Names: names of the objects, default all
+	Names []string `yaml:"names,omitempty" zero:"all; leave it out to use the default"`
+	// NamespaceGroup: namespace group of the objects, default all namespaces of the run
 	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
-	// LabelSelector: such as "app=web,tier!=cache", default all
+	// LabelSelector: label selector of the objects, such as "app=web,tier!=cache", default all
 	LabelSelector string `yaml:"labelSelector,omitempty"`
-	// Share: fraction of the matching objects, such as 10%; `seed` determines which; default all
+	// Share: fraction of the matching objects to select, such as 10%; `seed` determines which objects; default all
 	Share *Bound `yaml:"share,omitempty"`
 	// Order: which objects `share` selects: "random" (default) or "oldest" (by creationTimestamp)
 	Order string `yaml:"order,omitempty"`
-	// AtLeast: minimum number of matching objects, before `share` applies; fewer cause an error. Default: no match
-	// causes a warning
+	// AtLeast: minimum number of objects that must match, before `share` applies; fewer matches are an error. Default:
+	// only a warning if no object matches
 	AtLeast int `yaml:"atLeast,omitempty"`
 }
 
@@ -105,8 +106,8 @@ func (v *validator) objectAction(path string, a *Action) {
 
 type placedAction struct {
 	*Action
-	in, path string // the phase's name, or "teardown"; path in the scenario
-	phase    int    // index of the phase; len(Phases) for the teardown
+	in, path string // phase name or "teardown"; path of the action in the scenario
+	phase    int    // index of the action's phase; len(Phases) for the teardown
 }
 
 func (s *Scenario) objectActions() []placedAction {

@@ -10,9 +10,10 @@ import (
 
 // Autoscale configures a HorizontalPodAutoscaler.
 type Autoscale struct {
-	Min int `yaml:"min,omitempty" zero:"the deploy's replicas; leave it out to use the default"` // minimum replicas, default: the deploy's replicas
-	Max int `yaml:"max,omitempty"`                                                               // maximum replicas
-	// Utilization: percentage of their CPU request that pods should use, default 80
+	// Min: minimum replicas, default the replicas of the deploy
+	Min int `yaml:"min,omitempty" zero:"the deploy's replicas; leave it out to use the default"`
+	Max int `yaml:"max,omitempty"` // maximum replicas
+	// Utilization: CPU usage at which the autoscaler keeps the pods, in percent of their CPU request, default 80
 	Utilization int `yaml:"utilization,omitempty" zero:"80"`
 }
 
@@ -36,7 +37,7 @@ func (a Autoscale) Enough(needed int) int {
 // Autoscales reports whether the deploy has an autoscaler.
 func (a *Action) Autoscales() bool { return a.Autoscale.Max > 0 }
 
-// anyAction reports whether `is` returns true for an action of a phase.
+// anyAction reports whether `is` returns true for at least one action of the phases.
 func (s *Scenario) anyAction(is func(*Action) bool) bool {
 	return slices.ContainsFunc(s.Phases, func(p Phase) bool {
 		return slices.ContainsFunc(p.Actions, func(a Action) bool { return is(&a) })
@@ -56,7 +57,7 @@ func (a *Action) Each() []Action {
 	return all
 }
 
-const maxDeployments = 1000 // maximum Count of one action
+const maxDeployments = 1000 // maximum of an action's Count
 
 // autoscale checks the count, the autoscaler and the demand of an action. deploy is the deploy action with the same
 // name, or nil.

@@ -8,7 +8,7 @@ import (
 
 // Batch creates objects from templates. Each template is rendered for each iteration and replica.
 type Batch struct {
-	Templates []Template `yaml:"templates,omitempty"` // rendered in this order
+	Templates []Template `yaml:"templates,omitempty"` // templates of the objects, rendered in this order
 	// Iterations: how often all templates are rendered; {{.Iteration}} counts from 0; default: one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
 	// FromIteration: first iteration to create; earlier iterations are skipped, not renumbered
@@ -17,9 +17,10 @@ type Batch struct {
 	// Namespaces: number of namespaces that share the iterations evenly; default: all of `namespaceGroup`, else 1 (the
 	// run's namespace)
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1, or all of namespaceGroup"`
-	// NamespaceGroup: use the namespaces of this group
+	// NamespaceGroup: namespace group in which to create the objects
 	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
-	// IterationsPerNamespace: fill each namespace with this number of iterations, except the last; sets `namespaces`
+	// IterationsPerNamespace: number of iterations in each namespace; the last namespace may get fewer; sets
+	// `namespaces`
 	IterationsPerNamespace int            `yaml:"iterationsPerNamespace,omitempty" zero:"spread evenly; leave it out to use the default"`
 	Vars                   map[string]any `yaml:"vars,omitempty"` // variables of the templates, as {{.NAME}}
 	// Placement: "nodes" adds a node selector and tolerations for the simulated nodes to pods and pod templates (the
@@ -30,17 +31,17 @@ type Batch struct {
 // Template is one or several manifests, written as a Go template with sprig's functions; set one of `file`, `text` and
 // `object`.
 type Template struct {
-	// File: path of the manifests, relative to the scenario file; for a directory, the output of its kustomization or,
-	// without one, its files *.yaml, *.yml and *.json
+	// File: path of a file with manifests, relative to the scenario file. A directory stands for the output of its
+	// kustomization or, without a kustomization, for its files *.yaml, *.yml and *.json
 	File   string `yaml:"file,omitempty"`
-	Text   string `yaml:"text,omitempty"`   // one or several YAML documents
-	Object any    `yaml:"object,omitempty"` // YAML whose strings are templates
-	// Replicas: number of objects of each document in each iteration, default 1; {{.Replica}} counts from 1
+	Text   string `yaml:"text,omitempty"`   // manifests, as one or several YAML documents
+	Object any    `yaml:"object,omitempty"` // manifest, as YAML whose strings are templates
+	// Replicas: number of objects to create from each document in each iteration, default 1; {{.Replica}} counts from 1
 	Replicas int `yaml:"replicas,omitempty" zero:"1"`
 	// EveryIterations: render the template only in every Nth iteration, starting with the first; {{.Iteration}} then
 	// counts only these iterations
 	EveryIterations int `yaml:"everyIterations,omitempty" zero:"1"`
-	// Vars: in addition to the batch's `vars`, with precedence
+	// Vars: variables of the template; they take precedence over the `vars` of the batch
 	Vars map[string]any `yaml:"vars,omitempty"`
 
 	from string // the file from which Text was read
@@ -52,7 +53,7 @@ func (b *Batch) Has() bool { return len(b.Templates) > 0 }
 // PlacedBatch is a batch with its location in the scenario.
 type PlacedBatch struct {
 	*Batch
-	// Name of the load or action. Templates use it as {{.JobName}}.
+	// Name is the name of the load or action that contains the batch. Templates use it as {{.JobName}}.
 	Name string
 	// Path is the batch's field in the scenario. Phase is the phase of its action or load, or "teardown". It is "" for
 	// objects and background loads.
@@ -102,10 +103,10 @@ func (b *Batch) span() (from, to int) {
 	return b.FromIteration, b.ToIteration
 }
 
-// every returns N if the template is rendered in every Nth iteration.
+// every returns N if the template is rendered only in every Nth iteration, else 1.
 func (t *Template) every() int { return max(t.EveryIterations, 1) }
 
-// times returns in how many of the given iterations the template is rendered.
+// times returns in how many of the given number of iterations the template is rendered.
 func (t *Template) times(iterations int) int { return (iterations + t.every() - 1) / t.every() }
 
 func (b *Batch) setDefaults() {

@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// maxCompared is the number of replicas, and of iterations, whose object names distinct compares.
+// maxCompared is the number of replicas and of iterations whose object names the method distinct compares.
 const maxCompared = 50
 
 // checkBatch expands a batch and returns an error if two objects have the same name. Only validation calls it: a run
@@ -20,7 +20,7 @@ func (s *Scenario) checkBatch(b PlacedBatch) error {
 }
 
 // distinct reports an error if two objects of template i have the same name in the same namespace. It compares only the
-// first maxCompared replicas and iterations, and the last ones.
+// first maxCompared replicas and iterations, and the last replica and iteration.
 func (o *Objects) distinct(i int) error {
 	of := &o.batch.Templates[i]
 	iterations := of.times(o.batch.Iterations)
@@ -57,8 +57,9 @@ func (o *Objects) distinct(i int) error {
 	return nil
 }
 
-// nameReader returns a function that reads the names of the documents of template i; "" means no name. If the template
-// has a template.Shape, the function renders only the parts that differ between objects, and returns only metadata.
+// nameReader returns a function that renders template i for an iteration and a replica to read the objects' names; ""
+// means no name. If the template has a template.Shape, the function renders only the differing parts, and returns only
+// metadata.
 func (o *Objects) nameReader(i int) func(iteration, replica int) ([]Object, error) {
 	var outlines []template.JSON
 	if o.shapes[i] != nil {

@@ -31,17 +31,19 @@ type Objects struct {
 	from, to  int               // iterations to create
 	skipped   int               // number of objects of the iterations before from
 	first     int               // index in Scenario.BatchNamespaces of the batch's first namespace
-	indexes   map[string]int    // indexes of the namespaces of groups
+	indexes   map[string]int    // index in Scenario.BatchNamespaces of each namespace of a group
 
 	kinds  []ObjectKind
-	kindOf [][]int // index into kinds, by template and document
-	round  []int   // index into kinds of each object of an iteration; nil if iterations differ or are longer than longestRound
-	lines  [][]int // line where each document begins, by template and document
+	kindOf [][]int // index in `kinds` of each object's kind, by template and document
+	// round: index in `kinds` of each object of an iteration; nil if iterations differ or have more than longestRound
+	// objects
+	round []int
+	lines [][]int // line where each document begins, by template and document
 
-	rendered int // number of the first object in held; math.MinInt if held is empty
+	rendered int // number of the first object in `held`; math.MinInt if `held` is empty
 	held     []map[string]any
 
-	filled int // number of the first object with the values in slots; math.MinInt if slots is empty
+	filled int // number of the first object whose values are in `slots`; math.MinInt if `slots` is empty
 	slots  []string
 	fits   bool
 }
@@ -58,11 +60,11 @@ type Object struct {
 	Manifest map[string]any
 	// APIVersion, Kind and Name of the manifest; Name is empty with generateName.
 	APIVersion, Kind, Name string
-	// Namespace is an index into Scenario.BatchNamespaces.
+	// Namespace is the index of the object's namespace in Scenario.BatchNamespaces.
 	Namespace int
 	// Named is true if the manifest may contain NamespaceMark instead of a namespace's name.
 	Named bool
-	// Placement is the batch's Placement.
+	// Placement is a copy of the batch's field Placement.
 	Placement string
 	// Place is where the manifest begins, for errors: FILE:LINE, or the location in the scenario.
 	Place string

@@ -34,8 +34,8 @@ func RenderBodies(body any) ([][]byte, error) {
 	return all, nil
 }
 
-// patchTemplate refuses a patch that is not a template, or that reads a missing value. Other errors may depend on the
-// names of the objects, which are not known yet.
+// patchTemplate refuses a patch that is not a valid template, or that reads a missing value. Other errors may depend on
+// the names of the objects, which are not known yet.
 func (v *validator) patchTemplate(path string, a *Action) {
 	t, err := template.ParseValue(a.Patch)
 	parsed := err == nil

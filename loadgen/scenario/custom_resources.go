@@ -72,7 +72,7 @@ func (o *Objects) definitions() []map[string]any {
 // control plane does not have.
 const StubAnnotation = "stormglass.dev/stub"
 
-// stubs returns a warning that names the stubs in the setup.
+// stubs returns a warning that names the custom resource definitions in the setup that have StubAnnotation.
 func (s *Scenario) stubs() []string {
 	var names []string
 	for _, m := range s.SetupManifests() {

@@ -44,7 +44,7 @@ var (
 )
 
 // parseDuration is a stricter time.ParseDuration. Each unit may appear once, in descending order. Only the first number
-// may begin with a point: Go reads 2s.20s as 2.2s. For invalid text, `near` is the probable spelling, or "".
+// may begin with a point, because Go reads 2s.20s as 2.2s. For invalid text, `near` is the probable spelling, or "".
 func parseDuration(text string) (d time.Duration, near string, err error) {
 	d, err = time.ParseDuration(text)
 	if err != nil {

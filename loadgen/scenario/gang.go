@@ -1,6 +1,6 @@
 package scenario
 
-// The API version that serves PodGroups, and the feature gate for gangs.
+// Requirements of gangs: the API version that serves PodGroups, and the feature gate.
 const (
 	PodGroupVersion = "scheduling.k8s.io/v1beta1"
 	gangGate        = "GenericWorkload"

@@ -14,7 +14,7 @@ import (
 type Hook struct {
 	// Run: program and arguments, such as [sh, -c, "kubectl get nodes | wc -l"]; no shell is added
 	Run []string `yaml:"run"`
-	// Within: time limit, default 1m
+	// Within: time limit of the command, default 1m
 	Within Duration `yaml:"within,omitempty" zero:"1m"`
 	// Required: true (default): the run ends if the command fails; false: the run only records the failure
 	Required *bool `yaml:"required,omitempty"`
@@ -44,7 +44,7 @@ type PlacedHook struct {
 	*Hook
 	// Phase is the phase's name. When is "before" or "after".
 	Phase, When string
-	// Path of the hook in the file.
+	// Path is the path of the hook in the scenario.
 	Path string
 }
 

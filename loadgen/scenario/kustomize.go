@@ -64,7 +64,7 @@ const maxManifests = 64 << 20
 
 var errManifestsTooLarge = fmt.Errorf("its manifests have more than %d MiB in total", maxManifests>>20)
 
-// capped is a writer that keeps the first limit bytes, and records whether more were written.
+// capped is a writer that keeps the first `limit` bytes written to it, and records whether more were written.
 type capped struct {
 	limit int
 	text  bytes.Buffer
@@ -80,9 +80,9 @@ func (c *capped) Write(p []byte) (int, error) {
 
 const kustomizeWithin = time.Minute
 
-// regularBelow returns an error if a file below dir is larger than maxManifests, or is not a regular file, because
-// reading a pipe may block forever. It also checks the directories that the kustomization in dir names. checked holds
-// the directories that were already checked.
+// regularBelow returns an error if a file below dir is larger than maxManifests or is not a regular file. Reading a
+// pipe, for example, may block forever. It also checks the directories that the kustomization in dir names. checked
+// holds the directories that were already checked.
 func regularBelow(dir string, checked map[string]bool) error {
 	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow links
 	if err != nil {

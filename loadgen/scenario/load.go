@@ -46,7 +46,7 @@ func Source(name string) ([]byte, error) {
 
 const recordingEnding = ".recording.gz"
 
-// RecordingSource returns a recording of the catalogue by its file name, for built-in replays.
+// RecordingSource returns a recording of the catalogue, by its file name. Built-in replays use such recordings.
 func RecordingSource(file string) ([]byte, error) {
 	if !strings.HasSuffix(file, recordingEnding) {
 		return nil, fs.ErrNotExist
@@ -260,7 +260,7 @@ type PlacedLoad struct {
 	*Load
 	// Phase is empty for a background load.
 	Phase string
-	// Path of the load in the file.
+	// Path is the path of the load in the scenario.
 	Path string
 }
 

@@ -23,8 +23,8 @@ type loadKind struct {
 	manifests bool
 	// namespaces is true if the load accepts namespaces even if it creates no objects.
 	namespaces bool
-	// fixed says why the load does not accept an Operation; nil if it accepts one. If fixed is set, operations lists
-	// the load's own operations. Kinds such as changes and streams have none.
+	// fixed says why the load does not accept an Operation; nil if it accepts one. If fixed is set, the field
+	// operations lists the load's own operations. Kinds such as changes and streams have none.
 	fixed      *refusal
 	operations []Operation
 
@@ -71,8 +71,8 @@ type LoadResult string
 // The values of LoadResult.
 const (
 	RequestResults  LoadResult = "requests"
-	WatchResults    LoadResult = "watches"    // from opening and holding watches
-	DeliveryResults LoadResult = "deliveries" // from deliveries of the load's writes to the watches that it names
+	WatchResults    LoadResult = "watches"    // results of opening and holding watches
+	DeliveryResults LoadResult = "deliveries" // deliveries of the load's writes to the watches that it names
 	HistoryResults  LoadResult = "history"
 	ReplayResults   LoadResult = "replay"
 )

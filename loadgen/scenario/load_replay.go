@@ -25,14 +25,14 @@ type Replayed struct {
 	// Recorded is the recording as read from Recording; nil if only the scenario's text was read.
 	Recorded *recording.Recording `yaml:"-"`
 
-	data []byte // content of the file
+	data []byte // content of the file Recording
 }
 
 // Bounds of a replay.
 const (
 	minSpeed, maxSpeed = 0.01, 100
 	maxCopies          = 100
-	maxActors          = 2000 // maximum number of users in all copies together
+	maxActors          = 2000 // maximum number of impersonated users in all copies together
 	maxNamespaces      = 1000
 )
 

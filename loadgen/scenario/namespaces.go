@@ -15,9 +15,9 @@ import (
 type NamespaceGroup struct {
 	// Name: name of the group and its only namespace; with `count`, the namespaces are NAME-0, NAME-1, ...
 	Name        string            `yaml:"name"`
-	Count       int               `yaml:"count,omitempty" zero:"one namespace NAME"` // number of namespaces
-	Labels      map[string]string `yaml:"labels,omitempty"`                          // override `namespaceLabels`
-	Annotations map[string]string `yaml:"annotations,omitempty"`                     // of the namespaces
+	Count       int               `yaml:"count,omitempty" zero:"one namespace NAME"` // number of namespaces of the group
+	Labels      map[string]string `yaml:"labels,omitempty"`                          // labels of the namespaces; they override `namespaceLabels`
+	Annotations map[string]string `yaml:"annotations,omitempty"`                     // annotations of the namespaces
 }
 
 // Names returns the names of the group's namespaces.

@@ -21,7 +21,7 @@ const (
 
 // PodLife describes how the containers of some or all pods on simulated nodes behave ([pod lives](pod-lives.md)).
 type PodLife struct {
-	// Name: unique; also the label `life` of `stormglass_node_pod_life_events_total`
+	// Name: unique name; also the value of the label `life` of `stormglass_node_pod_life_events_total`
 	Name  string   `yaml:"name"`
 	Match PodMatch `yaml:"match,omitempty"` // pods to which this entry applies, default all
 	// Share: fraction of the matching pods, such as 5%; the seed determines which; default: all pods that no earlier
@@ -32,7 +32,7 @@ type PodLife struct {
 	Container string `yaml:"container,omitempty"`
 	// Init: how each init container runs, one after another; default: they succeed immediately
 	Init ContainerRun `yaml:"init,omitempty"`
-	// ImagePullErrorFor: how long image pulls fail from the pod's start; 24h means always
+	// ImagePullErrorFor: how long image pulls fail, from the pod's start; 24h means always
 	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
 	// ReadyAfter: time from a container's start until it is ready; a container with a readiness probe becomes Ready at
 	// the next probe
@@ -42,8 +42,8 @@ type PodLife struct {
 	ReadinessFailsAfter Spread `yaml:"readinessFailsAfter,omitempty"`
 	// ReadinessFailsFor: how long the readiness probe fails; default: until the container ends
 	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
-	// LivenessFailsAfter: time from each start until the liveness probe fails; the kubelet then kills the container
-	// after its grace period (exitCode 137)
+	// LivenessFailsAfter: time from each start of the container until the liveness probe fails; the kubelet then kills
+	// the container after its grace period (exitCode 137)
 	LivenessFailsAfter Spread `yaml:"livenessFailsAfter,omitempty"`
 	// StopAfter: time from a deletion, an eviction or a failed liveness probe until the containers end; the kubelet
 	// kills them after the grace period
@@ -53,9 +53,9 @@ type PodLife struct {
 
 // PodMatch selects pods that match all of its fields.
 type PodMatch struct {
-	Namespace   string            `yaml:"namespace,omitempty"`   // of the pod
-	Labels      map[string]string `yaml:"labels,omitempty"`      // of the pod
-	Annotations map[string]string `yaml:"annotations,omitempty"` // of the pod
+	Namespace   string            `yaml:"namespace,omitempty"`   // namespace of the pod
+	Labels      map[string]string `yaml:"labels,omitempty"`      // labels of the pod
+	Annotations map[string]string `yaml:"annotations,omitempty"` // annotations of the pod
 	Owner       string            `yaml:"owner,omitempty"`       // kind of the pod's controller, such as Job or ReplicaSet
 }
 
@@ -63,7 +63,7 @@ type PodMatch struct {
 type ContainerRun struct {
 	// RunFor: how long each run of the container lasts; default: it never ends
 	RunFor   Spread `yaml:"runFor,omitempty"`
-	ExitCode int    `yaml:"exitCode,omitempty"` // 1 to 255 means failure
+	ExitCode int    `yaml:"exitCode,omitempty"` // exit code of the container; 1 to 255 means failure
 	// Reason: termination reason, such as OOMKilled (with exitCode 137); default Completed, or Error after a failure
 	Reason string `yaml:"reason,omitempty"`
 	// Failures: number of runs that end with `exitCode`, default all; later runs complete or, with restartPolicy
@@ -73,8 +73,8 @@ type ContainerRun struct {
 
 // Eviction describes when a node under pressure evicts a pod.
 type Eviction struct {
-	After Spread `yaml:"after,omitempty"` // time from the start of the pod's first container
-	// Condition: "MemoryPressure" (default), "DiskPressure" or "PIDPressure"
+	After Spread `yaml:"after,omitempty"` // time from the start of the pod's first container to the eviction
+	// Condition: node condition that causes the eviction: "MemoryPressure" (default), "DiskPressure" or "PIDPressure"
 	Condition string `yaml:"condition,omitempty"`
 	// For: how long the node keeps the condition, default 5m as in a kubelet
 	For Duration `yaml:"for,omitempty" zero:"a kubelet's 5m"`
@@ -192,7 +192,8 @@ func (m PodMatch) equal(o PodMatch) bool {
 	return m.Namespace == o.Namespace && m.Owner == o.Owner && maps.Equal(m.Labels, o.Labels) && maps.Equal(m.Annotations, o.Annotations)
 }
 
-// MaxRestartPeriod is the largest and the default nodes.maxContainerRestartPeriod (pkg/kubelet/apis/config).
+// MaxRestartPeriod is the largest value of nodes.maxContainerRestartPeriod, and its default (see
+// pkg/kubelet/apis/config).
 const MaxRestartPeriod = 5 * time.Minute
 
 func (n *Nodes) setPodLifeDefaults() {

@@ -15,30 +15,35 @@ import (
 
 // NodePool is a group of nodes with the same labels, taints, capacity and images.
 type NodePool struct {
-	Name string `yaml:"name"` // label node.kubernetes.io/instance-type, unless `labels` sets it
-	// Count: number of nodes. Pools without a count share the rest by weight; if all have a count, the rest is in no pool
-	Count     int               `yaml:"count,omitempty" zero:"a share by weight; remove the pool if it has no nodes"`
-	Weight    float64           `yaml:"weight,omitempty" zero:"1"`              // weight among the pools without a count, default 1
-	CPU       string            `yaml:"cpu,omitempty"`                          // default: nodes.cpu
-	Memory    string            `yaml:"memory,omitempty"`                       // default: nodes.memory
-	Pods      int               `yaml:"pods,omitempty" zero:"same as nodes"`    // default: nodes.pods
-	Devices   int               `yaml:"devices,omitempty" zero:"same as nodes"` // default: nodes.devices
-	Resources map[string]string `yaml:"resources,omitempty"`                    // extended resources and huge pages, such as {example.com/fpga: 4}
-	// Labels: also labels that a kubelet may not set, such as node-role.kubernetes.io/infra
+	// Name: name of the pool; also the label node.kubernetes.io/instance-type, unless `labels` sets this label
+	Name string `yaml:"name"`
+	// Count: number of nodes. Pools without a count share the remaining nodes by weight; if all pools have a count, the
+	// remaining nodes are in no pool
+	Count  int     `yaml:"count,omitempty" zero:"a share by weight; remove the pool if it has no nodes"`
+	Weight float64 `yaml:"weight,omitempty" zero:"1"` // weight among the pools without a count, default 1
+	CPU    string  `yaml:"cpu,omitempty"`             // allocatable CPU of each node, default nodes.cpu
+	Memory string  `yaml:"memory,omitempty"`          // allocatable memory of each node, default nodes.memory
+	// Pods: maximum number of pods on each node, default nodes.pods
+	Pods int `yaml:"pods,omitempty" zero:"same as nodes"`
+	// Devices: devices on each node, default nodes.devices
+	Devices int `yaml:"devices,omitempty" zero:"same as nodes"`
+	// Resources: extended resources and huge pages of each node, such as {example.com/fpga: 4}
+	Resources map[string]string `yaml:"resources,omitempty"`
+	// Labels: labels of the nodes, including labels that a kubelet may not set, such as node-role.kubernetes.io/infra
 	Labels map[string]string `yaml:"labels,omitempty"`
-	// Taints: pods of deploy actions do not tolerate them, except those of DaemonSets
+	// Taints: taints of the nodes; of all pods of deploy actions, only the pods of DaemonSets tolerate them
 	Taints []NodeTaint `yaml:"taints,omitempty"`
-	Zones  []string    `yaml:"zones,omitempty"` // zone names; default: as nodes.zones
-	// Images: images that need no pull, named as in pods
-	Images     []string `yaml:"images,omitempty"`
-	ObjectSize Bytes    `yaml:"objectSize,omitempty" zero:"same as nodes"` // default: nodes.objectSize
+	Zones  []string    `yaml:"zones,omitempty"`  // names of the nodes' zones, default the zones of nodes.zones
+	Images []string    `yaml:"images,omitempty"` // images that the nodes need not pull, named as in pods
+	// ObjectSize: size of each Node object, default nodes.objectSize
+	ObjectSize Bytes `yaml:"objectSize,omitempty" zero:"same as nodes"`
 }
 
 // NodeTaint is a taint of a node.
 type NodeTaint struct {
-	Key    string `yaml:"key"`             // such as example.com/fpga
-	Value  string `yaml:"value,omitempty"` // may be empty
-	Effect string `yaml:"effect"`          // "NoSchedule", "PreferNoSchedule" or "NoExecute"
+	Key    string `yaml:"key"`             // taint key, such as example.com/fpga
+	Value  string `yaml:"value,omitempty"` // taint value; may be empty
+	Effect string `yaml:"effect"`          // taint effect: "NoSchedule", "PreferNoSchedule" or "NoExecute"
 }
 
 // Text describes how the nodes of a pool differ from other nodes: their labels, taints, zones and resources.

@@ -10,11 +10,11 @@ import (
 
 // Profile is a pprof profile of a component, taken in a phase.
 type Profile struct {
-	// Component: a name such as "kube-apiserver-0", a kind such as "kube-apiserver" (each of its processes), or
-	// "loadgen"
+	// Component: component to profile: a name such as "kube-apiserver-0", a kind such as "kube-apiserver" (each of its
+	// processes), or "loadgen"
 	Component string   `yaml:"component"`
-	Kind      string   `yaml:"kind"`            // "cpu", "heap", "goroutine", "allocs", "mutex" or "block"
-	After     Duration `yaml:"after,omitempty"` // time since the phase's start
+	Kind      string   `yaml:"kind"`            // kind of profile: "cpu", "heap", "goroutine", "allocs", "mutex" or "block"
+	After     Duration `yaml:"after,omitempty"` // time from the phase's start to the profile
 	// For: how long to sample CPU time, in whole seconds, default 10s
 	For Duration `yaml:"for,omitempty" zero:"10s"`
 }

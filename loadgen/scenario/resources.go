@@ -151,11 +151,11 @@ func (l *Load) manifestOf(o Operation) bool {
 
 // Limits of the API server for the content of an object.
 const (
-	// AnnotationLimit applies to a payload in an annotation: TotalAnnotationSizeLimitB
-	// of apimachinery's api/validation, minus 4 KiB for other annotations.
+	// AnnotationLimit is the maximum size, in bytes, of a payload in an annotation: TotalAnnotationSizeLimitB of
+	// apimachinery's api/validation, minus 4 KiB for other annotations.
 	AnnotationLimit = 256<<10 - 4<<10
-	// DataLimit applies to the data of a ConfigMap or Secret: MaxSecretSize of
-	// Kubernetes' core API. It also applies to payloads in other places.
+	// DataLimit is the maximum size, in bytes, of a payload in a ConfigMap, Secret or any other object: MaxSecretSize
+	// of Kubernetes' core API.
 	DataLimit = 1 << 20
 )
 

@@ -13,16 +13,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// maxTransitions limits memory, because each transition has two distributions of 200 KB in each phase.
+// maxTransitions is the maximum number of transitions. It limits memory: each transition has two distributions of 200
+// KB in each phase.
 const maxTransitions = 20
 
 // Transition measures how long objects take from one state to another, as a watch sees it. A predefined name
 // (docs/reference/conditions.md), such as pod-ready, needs no other fields. Other names need `resource` and `to`.
 type Transition struct {
-	Name      string `yaml:"name"`                // unique
-	Resource  string `yaml:"resource,omitempty"`  // such as "deployments.apps" or a custom resource
-	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
-	Selector  string `yaml:"selector,omitempty"`  // such as "app=web"
+	Name      string `yaml:"name"`                // unique name of the transition
+	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "deployments.apps" or a custom resource
+	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's namespace
+	Selector  string `yaml:"selector,omitempty"`  // label selector of the objects, such as "app=web"
 	// From: state in which the time begins; default "created", when the watch first sees the object
 	From string `yaml:"from,omitempty"`
 	// To: state in which the time ends: "scheduled", "initialized", "containersReady" or "ready" of pods, "ready" of

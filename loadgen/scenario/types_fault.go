@@ -9,45 +9,45 @@ import (
 // Fault breaks components of a bundled control plane, or simulated nodes.
 type Fault struct {
 	Kind string `yaml:"kind"` // kind of fault (docs/reference/faults.md#the-kinds)
-	// Component: name, kind or role of the component, as a short form of `components` (docs/reference/faults.md#components);
-	// default for slowFsync: all etcd members
+	// Component: name, kind or role of the component, as a short form of `components`
+	// (docs/reference/faults.md#components); default for slowFsync: all etcd members
 	Component  string   `yaml:"component,omitempty"`
-	Components []string `yaml:"components,omitempty"` // several components
-	// Peers: components at the other ends of a networkDelay's or partition's connections; default all
+	Components []string `yaml:"components,omitempty"` // names, kinds or roles of several components
+	// Peers: components at the other ends of the connections that a networkDelay or partition affects; default all
 	Peers []string `yaml:"peers,omitempty"`
 	After Duration `yaml:"after,omitempty"` // time from the phase's start to the fault's start
 	// For: length of the fault; default: to the end of the phase
 	For Duration `yaml:"for,omitempty" zero:"until the end of the phase"`
 	// Repeat: number of times that the fault occurs, at intervals of `every`; default 1
 	Repeat int      `yaml:"repeat,omitempty" zero:"1"`
-	Every  Duration `yaml:"every,omitempty"` // time from one start to the next
+	Every  Duration `yaml:"every,omitempty"` // time from one start of the fault to the next
 
-	// Fraction: fraction of the nodes: over 0, at most 1; the seed determines which
+	// Fraction: fraction of the nodes that the fault affects: over 0, at most 1; the seed determines which nodes
 	Fraction float64 `yaml:"fraction,omitempty"`
-	// OutOfService: nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service once they are not Ready;
-	// nodeRecovery removes it
+	// OutOfService: a nodeFailure adds the taint node.kubernetes.io/out-of-service to its nodes once they are not
+	// Ready; nodeRecovery removes the taint
 	OutOfService bool `yaml:"outOfService,omitempty"`
-	// Delay: of each fsync, of data in each direction of a connection, of each response of a webhook or service, or of
-	// a slowKubelet's writes
+	// Delay: delay of each fsync, of data in each direction of a connection, of each response of a webhook or service,
+	// or of a slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`
 	Jitter  Duration `yaml:"jitter,omitempty"`           // maximum random deviation from `delay`, uniformly distributed
 	Files   string   `yaml:"files,omitempty"`            // which files a slowFsync delays: "wal" (default) or "all"
-	Limit   int      `yaml:"limit,omitempty"`            // maximum number of open files
-	Writers int      `yaml:"writers,omitempty" zero:"4"` // of a diskContention, default 4
-	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // of each write of a diskContention, default 1MiB
-	Quota   Bytes    `yaml:"quota,omitempty"`            // of etcd's database
-	// Resource: whose creation the webhook reviews, such as "pods" or "deployments.apps"
+	Limit   int      `yaml:"limit,omitempty"`            // maximum number of open files of the process
+	Writers int      `yaml:"writers,omitempty" zero:"4"` // number of writers of a diskContention, default 4
+	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // size of each write of a diskContention, default 1MiB
+	Quota   Bytes    `yaml:"quota,omitempty"`            // maximum size of etcd's database
+	// Resource: resource whose creation the webhook reviews, such as "pods" or "deployments.apps"
 	Resource string `yaml:"resource,omitempty"`
 	Fails    bool   `yaml:"fails,omitempty"` // a webhook or service answers with status 500
 	// Throttle: maximum rate of requests that a service accepts; further requests get status 429
 	Throttle Rate     `yaml:"throttle,omitempty" zero:"no limit; leave it out to use the default"`
-	Ignore   bool     `yaml:"ignore,omitempty"`             // the webhook has failurePolicy Ignore; default Fail
-	Timeout  Duration `yaml:"timeout,omitempty" zero:"10s"` // of each webhook call, 1s to 30s, default 10s
+	Ignore   bool     `yaml:"ignore,omitempty"`             // the webhook has failurePolicy Ignore instead of Fail
+	Timeout  Duration `yaml:"timeout,omitempty" zero:"10s"` // timeout of each webhook call, 1s to 30s, default 10s
 	// Webhooks: number of webhooks, called in parallel or, if they mutate, one after another; default 1
 	Webhooks int `yaml:"webhooks,omitempty" zero:"1"`
-	// Mutates: each webhook adds an annotation; default: it only allows the request
+	// Mutates: each webhook adds an annotation instead of only allowing the request
 	Mutates bool `yaml:"mutates,omitempty"`
-	// Reinvoke: mutating webhooks have reinvocationPolicy IfNeeded; default Never
+	// Reinvoke: mutating webhooks have reinvocationPolicy IfNeeded instead of Never
 	Reinvoke bool `yaml:"reinvoke,omitempty"`
 	// To: minor version to upgrade or downgrade to, such as "1.37" (docs/reference/versions.md)
 	To string `yaml:"to,omitempty"`
@@ -111,6 +111,6 @@ func (f Fault) Control(seed int64) control.Fault {
 type PlacedFault struct {
 	*Fault
 	Phase string
-	// Path of the fault in the file.
+	// Path is the path of the fault in the scenario.
 	Path string
 }

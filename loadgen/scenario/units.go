@@ -33,8 +33,8 @@ func (d Duration) String() string {
 // MarshalText encodes the duration as UnmarshalText accepts it.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// Spread is a random length of time. "2s" is always the same. "2s..20s" is a log-normal distribution with this median
-// and this 99th percentile.
+// Spread is a random length of time. "2s" is always 2 s. "2s..20s" is a log-normal distribution with the median 2 s and
+// the 99th percentile 20 s.
 type Spread struct{ Median, P99 time.Duration }
 
 // UnmarshalText parses a spread.
@@ -74,7 +74,7 @@ func (s Spread) At(q float64) time.Duration {
 	if s.P99 == s.Median {
 		return s.Median
 	}
-	// ln(P99/median) is 2.3263 standard deviations of a normal distribution.
+	// ln(P99/median) is 2.3263 standard deviations of the normal distribution of ln(time).
 	const z99 = 2.3263478740408408
 	sigma := math.Log(float64(s.P99)/float64(s.Median)) / z99
 	z := math.Sqrt2 * math.Erfinv(2*q-1)
@@ -155,7 +155,7 @@ const (
 	Count   Unit = "count"
 	PerHour Unit = "per hour"
 	PerSec  Unit = "per second"
-	Number  Unit = "" // a bare number, for expr gates
+	Number  Unit = "" // a value of an expr gate, without a unit
 )
 
 // Example returns examples of bounds in this unit.

@@ -23,10 +23,10 @@ type Until struct {
 	// Text is the name or the expression; empty if the condition is written as fields.
 	Text string `yaml:"-"`
 
-	Resource  string `yaml:"resource,omitempty"`  // such as "deployments.apps" or a custom resource
-	Name      string `yaml:"name,omitempty"`      // name of a single object
-	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
-	Selector  string `yaml:"selector,omitempty"`  // such as "app=web"
+	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "deployments.apps" or a custom resource
+	Name      string `yaml:"name,omitempty"`      // name of the object, if only one must pass
+	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's namespace
+	Selector  string `yaml:"selector,omitempty"`  // label selector of the objects, such as "app=web"
 	// Condition: condition type in the status, such as "Available" or "Available=False"
 	Condition string `yaml:"condition,omitempty"`
 	// JSONPath: path and value, such as "{.status.phase}=Running", or only a path, such as "{.status.phase}", which may

@@ -19,14 +19,14 @@ import (
 // Bounds of a scenario's values. They catch typing errors: each bound is far above the capacity of one machine.
 const (
 	MaxNodes   = 100_000
-	MaxRate    = 100_000 // per second
+	MaxRate    = 100_000 // highest rate of a load, per second
 	maxWatches = 1_000_000
 	maxPods    = 500_000
-	minPhase   = time.Second // scrapes are at least this far apart
+	minPhase   = time.Second // minimum length of a phase, because scrapes are at least this far apart
 	maxPhase   = 24 * time.Hour
-	maxSeed    = 1 << 53 // exact in a float64
+	maxSeed    = 1 << 53 // largest seed: larger integers are not exact in a float64
 
-	MinScrape, MaxScrape = time.Second, 5 * time.Minute // between two scrapes
+	MinScrape, MaxScrape = time.Second, 5 * time.Minute // shortest and longest time between two scrapes
 )
 
 // dnsLabel matches names that become part of object names.
@@ -271,7 +271,8 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	}
 }
 
-// lasts returns the length of the phase, or its time limit if a condition ends it. `what` introduces it in messages.
+// lasts returns the length of the phase, or its time limit if a condition ends it. `what` is the text that introduces
+// this length in messages.
 func (p *Phase) lasts() (length time.Duration, what string) {
 	if p.Until.IsZero() {
 		return p.For.D(), "the phase lasts"

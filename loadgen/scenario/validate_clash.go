@@ -83,8 +83,8 @@ type needs struct {
 }
 
 type roleNeeds struct {
-	part string            // the part in words, for messages: "the process of etcd-leader"
-	may  [][]control.Claim // the claims for each component that may hold the role
+	part string            // the part of the control plane in words, for messages: "the process of etcd-leader"
+	may  [][]control.Claim // the fault's claims, for each component that may hold the role
 }
 
 // always reports whether the role's claims clash with the claims in `has` for every component that may hold it.
