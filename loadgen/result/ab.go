@@ -28,26 +28,27 @@ const (
 
 // AB is the content of ab.json: a comparison that decides whether B is worse than A.
 type AB struct {
-	Schema   string    `json:"schema"` // stormglass.ab/v1
+	Schema   string    `json:"schema"` // always stormglass.ab/v1
 	Scenario string    `json:"scenario"`
 	Started  time.Time `json:"started"`
-	Ended    time.Time `json:"ended,omitzero"` // absent: the comparison did not finish
-	Seed     int64     `json:"seed"`           // of the random order of A and B
+	Ended    time.Time `json:"ended,omitzero"` // end of the comparison; absent if it did not finish
+	Seed     int64     `json:"seed"`           // seed of the random order of A and B
 	Host     Host      `json:"host,omitzero"`
 	A        Side      `json:"a"`
 	B        Side      `json:"b"`
 	Plan     Plan      `json:"plan"`
 	// Answer: "regressed", "could not tell", "improved" or "not regressed" ([rules](comparing.md#answers)); "could not
 	// tell" also without gated figures or without pairs
-	Answer   Answer     `json:"answer"`
-	ExitCode int        `json:"exitCode"` // 0 improved or not regressed, 1 regressed, 3 could not tell, 4 the environment failed
-	Reasons  []string   `json:"reasons"`  // for the exit code, and how many runs did not pass
+	Answer Answer `json:"answer"`
+	// ExitCode: 0: improved or not regressed, 1: regressed, 3: could not tell, 4: the environment failed
+	ExitCode int        `json:"exitCode"`
+	Reasons  []string   `json:"reasons"` // reasons for the exit code, and how many runs did not pass
 	Notes    []string   `json:"notes,omitempty"`
-	Sets     *Sets      `json:"sets,omitempty"` // only if recorded runs are compared without pairs
-	Pairs    []Pair     `json:"pairs"`          // including discarded pairs
-	Thrown   int        `json:"thrown"`         // discarded pairs
-	Figures  []ABFigure `json:"figures"`        // first the gated figures, which decide the answer
-	// Labels: labels of the runs, except baseline runs
+	Sets     *Sets      `json:"sets,omitempty"` // the compared runs, if they were recorded earlier and form no pairs
+	Pairs    []Pair     `json:"pairs"`          // all pairs, including discarded pairs
+	Thrown   int        `json:"thrown"`         // number of discarded pairs
+	Figures  []ABFigure `json:"figures"`        // compared metrics; first the gated ones, which decide the answer
+	// Labels: labels of the runs, except the runs of a baseline
 	Labels map[string]string `json:"labels,omitempty"`
 	// Grown: spans that take more time in B than in A; not tested for significance
 	Grown []SpanGrowth `json:"grown,omitempty"`
@@ -55,7 +56,7 @@ type AB struct {
 
 // Sets holds recorded runs of A and of B that are compared without pairs.
 type Sets struct {
-	// Differences: differing settings of the plane, versions, hosts, variants and seeds
+	// Differences: settings of the control plane, versions, hosts, variants and seeds that differ
 	Differences []Difference `json:"differences"`
 	A           []Member     `json:"a"`
 	B           []Member     `json:"b"`
@@ -63,45 +64,44 @@ type Sets struct {
 
 // Difference is a fact that differs between the runs of A and of B.
 type Difference struct {
-	Name string `json:"name"` // such as "seed"
+	Name string `json:"name"` // name of the setting or property, such as "seed"
 	A    string `json:"a"`
 	B    string `json:"b"`
 }
 
 // Side is one of the two compared configurations, A or B.
 type Side struct {
-	Spec    []string `json:"spec"`          // as given on the command line; empty: the unchanged scenario
-	Set     []string `json:"set,omitempty"` // changed fields of the scenario, as path=value
+	Spec    []string `json:"spec"`          // the side as given on the command line; empty: the unchanged scenario
+	Set     []string `json:"set,omitempty"` // fields of the scenario that the side changes, as path=value
 	Variant string   `json:"variant,omitempty"`
 	// ControlPlane: path of the controlplane binary; absent: the binary that `loadgen run` uses
 	ControlPlane string   `json:"controlPlane,omitempty"`
 	Revision     string   `json:"revision,omitempty"` // commit that the binary was built from
-	Versions     Versions `json:"versions,omitzero"`  // in the first run of this configuration
-	Baseline     string   `json:"baseline,omitempty"` // directory of A's runs, if recorded earlier
-	Digest       string   `json:"digest,omitempty"`   // SHA-256 of the scenario with this configuration
-	// Build: SHA-256 of the controlplane binary
-	Build string `json:"build,omitempty"`
+	Versions     Versions `json:"versions,omitzero"`  // versions in the first run of this side
+	Baseline     string   `json:"baseline,omitempty"` // directory of A's runs, if they were recorded earlier
+	Digest       string   `json:"digest,omitempty"`   // SHA-256 of the scenario with the changes of this side
+	Build        string   `json:"build,omitempty"`    // SHA-256 of the controlplane binary
 }
 
-// Plan holds the parameters by which pairs are judged ([method](comparing.md#answers)).
+// Plan holds the parameters of the tests that compare pairs ([method](comparing.md#answers)).
 type Plan struct {
-	Looks  []Look  `json:"looks"`  // the tests, by number of pairs
-	Change float64 `json:"change"` // smallest mean change that counts; 0.05 is 5%
-	// Margin: a figure has not regressed if the upper bound of its change is below this
+	Looks  []Look  `json:"looks"`  // the tests, ordered by number of pairs
+	Change float64 `json:"change"` // smallest mean change that counts as a change; 0.05 is 5%
+	// Margin: a metric has not regressed if the upper bound of its change is below this fraction
 	Margin     float64 `json:"margin"`
-	Confidence float64 `json:"confidence"` // one-sided confidence of the bounds
-	// Figures: maximum number of figures that decide the answer. If `--metric` selects more, they share alpha by Holm's
+	Confidence float64 `json:"confidence"` // one-sided confidence level of the bounds of changes
+	// Figures: maximum number of metrics that decide the answer. If `--metric` selects more, they share alpha by Holm's
 	// method
 	Figures int `json:"figures"`
-	// Spread: maximum spread, between equal control planes, of a figure that decides the answer
+	// Spread: maximum spread, between equal control planes, of a metric that decides the answer
 	Spread float64 `json:"spread"`
 	Throw  Throw   `json:"throw"`
 }
 
-// Look is an interim test after `pairs` pairs. The comparison ends there if the answer is clear.
+// Look is an interim test after `pairs` pairs. The comparison ends after a test with a clear answer.
 type Look struct {
 	Pairs int     `json:"pairs"`
-	Alpha float64 `json:"alpha"` // rate of false alarms at this test, for one figure
+	Alpha float64 `json:"alpha"` // probability of a false alarm at this test, for one metric
 }
 
 // Most returns the maximum number of pairs of the comparison.
@@ -112,18 +112,18 @@ func (p Plan) Most() int {
 	return p.Looks[len(p.Looks)-1].Pairs
 }
 
-// Throw holds bounds for disturbances of the machine during a run. The comparison discards pairs with a run above a bound.
+// Throw holds bounds for disturbances of the machine during a run. The comparison discards a pair if one of its runs
+// exceeds a bound.
 type Throw struct {
-	Steal float64 `json:"steal"` // fraction of processor time taken by the hypervisor
-	Other float64 `json:"other"` // fraction of processor time used by processes outside the run
-	// IO: fraction of the run's time in which some process waited for a disk (PSI)
-	IO float64 `json:"io"`
+	Steal float64 `json:"steal"` // fraction of processor time that the hypervisor took
+	Other float64 `json:"other"` // fraction of processor time that processes outside the run used
+	IO    float64 `json:"io"`    // fraction of the run's time in which some process waited for a disk (PSI)
 }
 
 // Pair is one run of A and one of B, back to back.
 type Pair struct {
-	Number int    `json:"number"`           // from 1; 0: the warm-up, which does not count
-	Order  string `json:"order"`            // "AB" or "BA"; "B" if A is a baseline
+	Number int    `json:"number"`           // number of the pair, from 1; 0: the warm-up, which does not count
+	Order  string `json:"order"`            // order of the runs: "AB" or "BA"; "B" if A is a baseline
 	Thrown string `json:"thrown,omitempty"` // why the pair was discarded
 	A      Member `json:"a"`
 	B      Member `json:"b"`
@@ -131,10 +131,10 @@ type Pair struct {
 
 // Member is one run of a comparison.
 type Member struct {
-	Dir     string             `json:"dir"` // relative to the comparison's directory
+	Dir     string             `json:"dir"` // run directory, relative to the comparison's directory
 	Verdict Verdict            `json:"verdict"`
-	Values  map[string]float64 `json:"values,omitempty"` // figures with data, by name
-	// AtLeast: figures whose value is a lower bound, as in [Gate](#gate)
+	Values  map[string]float64 `json:"values,omitempty"` // value of each compared metric that has data, by name
+	// AtLeast: compared metrics whose value is a lower bound, as in [Gate](#gate)
 	AtLeast  []string `json:"atLeast,omitempty"`
 	Unfit    []string `json:"unfit,omitempty"`   // bounds that the generator exceeded
 	Ungated  bool     `json:"ungated,omitempty"` // the run did not pass only because the scenario has no gates
@@ -150,10 +150,9 @@ type Statistic string
 // The values of Statistic.
 const (
 	GeometricMean Statistic = "geometric mean"
-	// Mean is used if a value is 0 or negative, because such values have no geometric mean.
+	// Mean is the statistic if a value is 0 or negative, because such values have no geometric mean.
 	Mean Statistic = "mean"
-	// WeightedMean is used instead of Mean if all values of A are positive. The change is then the mean of the pairs'
-	// changes.
+	// WeightedMean replaces Mean if all values of A are positive. The change is then the mean of the pairs' changes.
 	WeightedMean Statistic = "mean with weights 1/A"
 )
 
@@ -162,29 +161,29 @@ const (
 type ABFigure struct {
 	Name   string `json:"name"` // name of the figure
 	Unit   string `json:"unit"`
-	Better string `json:"better"` // "lower" or "higher"
+	Better string `json:"better"` // better values: "lower" or "higher"
 	Gated  bool   `json:"gated"`  // the figure decides the answer
-	// Calibrated: the figure's spread between equal control planes, from the scenario
+	// Calibrated: spread of the metric between equal control planes, from the scenario
 	Calibrated *float64 `json:"calibrated,omitempty"`
 	Advice     string   `json:"advice,omitempty"` // why the figure is not gated
 	Answer     Answer   `json:"answer"`           // "regressed", "not regressed", "improved" or "could not tell"
 	Detail     string   `json:"detail,omitempty"` // why the answer is "could not tell"
-	Pairs      int      `json:"pairs"`            // pairs used for the answer
+	Pairs      int      `json:"pairs"`            // number of pairs used for the answer
 	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A". Absent
-	// in older files: medians
+	// in older files, in which a and b are medians
 	Statistic Statistic `json:"statistic,omitempty"`
 	A         *float64  `json:"a"`
 	B         *float64  `json:"b"`
 	MedianA   *float64  `json:"medianA,omitempty"`
 	MedianB   *float64  `json:"medianB,omitempty"`
-	Change    *float64  `json:"change"`   // B/A - 1, or A/B - 1 for a figure that is better when higher
+	Change    *float64  `json:"change"`   // mean change: B/A - 1, or A/B - 1 for a figure that is better when higher
 	Low       *float64  `json:"low"`      // lower bound of change, with the plan's confidence
-	High      *float64  `json:"high"`     // upper bound of change
-	Spread    *float64  `json:"spread"`   // standard deviation of ln(B/A), or of the differences divided by A
-	T         *float64  `json:"t"`        // t statistic
-	Critical  *float64  `json:"critical"` // critical value of t
-	// Changes: ln(B/A) of each pair that counts, positive for worse; empty if a value is 0 and differences are judged
-	// instead
+	High      *float64  `json:"high"`     // upper bound of change, with the plan's confidence
+	Spread    *float64  `json:"spread"`   // standard deviation over the pairs of ln(B/A), or of the differences divided by A
+	T         *float64  `json:"t"`        // t statistic of the test
+	Critical  *float64  `json:"critical"` // critical value of t for the test
+	// Changes: ln(B/A) of each pair that counts, positive for worse; empty if a value is 0, because the test then uses
+	// differences
 	Changes []float64 `json:"changes"`
 }
 

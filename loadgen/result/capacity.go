@@ -18,50 +18,51 @@ const CapacitySchema = "stormglass.capacity/v1"
 
 // Capacity is the content of capacity.json: the result of a search for the highest load at which a scenario's gates pass.
 type Capacity struct {
-	Schema    string    `json:"schema"` // stormglass.capacity/v1
-	Scenario  string    `json:"scenario"`
-	Field     string    `json:"field"` // field of the scenario that the search varies
-	Unit      string    `json:"unit"`  // "per second" or "count"
-	From      float64   `json:"from"`  // lowest load
-	To        float64   `json:"to"`    // highest load
-	Width     float64   `json:"width"` // relative width of the interval at which the search ends; 0.15 is 15%
-	Started   time.Time `json:"started"`
-	Ended     time.Time `json:"ended,omitzero"` // absent: the search did not finish
-	Overrides []string  `json:"overrides,omitempty"`
-	// Labels: labels of each trial's run
-	Labels map[string]string `json:"labels,omitempty"`
-	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`; a trial ended by one of them is bad
+	Schema    string            `json:"schema"` // always stormglass.capacity/v1
+	Scenario  string            `json:"scenario"`
+	Field     string            `json:"field"` // field of the scenario that the search varies
+	Unit      string            `json:"unit"`  // unit of the load: "per second" or "count"
+	From      float64           `json:"from"`  // lowest load of the search range
+	To        float64           `json:"to"`    // highest load of the search range
+	Width     float64           `json:"width"` // relative width of the capacity's interval at which the search ends; 0.15 is 15%
+	Started   time.Time         `json:"started"`
+	Ended     time.Time         `json:"ended,omitzero"` // end of the search; absent if it did not finish
+	Overrides []string          `json:"overrides,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"` // labels of the runs of all trials
+	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`; a trial is bad if one of these
+	// conditions ends it
 	AbortOn  []string `json:"abortOn,omitempty"`
-	InTurns  bool     `json:"inTurns,omitempty"` // trials alternated with trials of another search
-	Versions Versions `json:"versions,omitzero"` // versions of the first trial
+	InTurns  bool     `json:"inTurns,omitempty"` // the trials alternated with the trials of another search
+	Versions Versions `json:"versions,omitzero"` // versions in the first trial
 	Host     Host     `json:"host,omitzero"`
 	// Answer: "found", "above the range", "below the range", "the generator ended first", "trials could not be judged",
 	// "unconfirmed" or "unfinished" ([meanings](capacity.md#search))
 	Answer    string     `json:"answer"`
-	ExitCode  int        `json:"exitCode"`  // 0 found, 4 the environment failed, 3 otherwise
+	ExitCode  int        `json:"exitCode"`  // 0: found, 4: the environment failed, 3: any other answer
 	Low       *float64   `json:"low"`       // lower end of the 90% interval of the capacity
-	Median    *float64   `json:"median"`    // estimate
-	High      *float64   `json:"high"`      // upper end of this interval
+	Median    *float64   `json:"median"`    // estimate of the capacity
+	High      *float64   `json:"high"`      // upper end of the 90% interval of the capacity
 	Held      *float64   `json:"held"`      // highest load of a good trial (its gates passed)
-	Confirmed *Confirmed `json:"confirmed"` // null: none yet
-	// GaveWay: why trials were bad; the reasons at the lowest bad load come first, and frequent reasons before rare ones
+	Confirmed *Confirmed `json:"confirmed"` // confirmation of the capacity; null: none yet
+	// GaveWay: why trials were bad; the reasons at the lowest bad load come first, and frequent reasons precede rare
+	// ones
 	GaveWay []GaveWay `json:"gaveWay"`
 	// Bottleneck: resource that limited the most bad trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
 	Trials     []Trial     `json:"trials"`
-	// Digest: of the scenario without control plane, faults, seed and range; searches with the same digest are
+	// Digest: digest of the scenario without control plane, faults, seed and range; searches with the same digest are
 	// comparable
 	Digest      string `json:"digest,omitempty"`
-	PlaneDigest string `json:"planeDigest,omitempty"` // of the control plane, faults, seed and variant
-	// Build: SHA-256 of the controlplane binary
-	Build string `json:"build,omitempty"`
-	// EndedAt: loads of trials that ended because the control plane exited, objects of the load were not created, or
-	// the first phase did not begin. If this happens again at the same load, the trial is bad
+	PlaneDigest string `json:"planeDigest,omitempty"` // digest of the control plane, faults, seed and variant
+	Build       string `json:"build,omitempty"`       // SHA-256 of the controlplane binary
+	// EndedAt: loads of trials that ended because the control plane exited, because objects of the load were not
+	// created, or because the first phase did not begin. If another trial at the same load ends like this, that trial
+	// is bad
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
-// GaveWay is a reason why trials were bad, such as a failed gate, and the number of these trials.
+// GaveWay is a reason why trials were bad, such as a failed gate, with the number of these trials.
 type GaveWay struct {
 	Gate   string `json:"gate"`
 	Trials int    `json:"trials"`
@@ -71,12 +72,12 @@ type GaveWay struct {
 type Use struct {
 	Resource  string  `json:"resource"`            // name of the resource
 	What      string  `json:"what"`                // the resource in words
-	Component string  `json:"component,omitempty"` // its component
-	Share     float64 `json:"share"`               // 1: fully used
+	Component string  `json:"component,omitempty"` // component that the resource belongs to
+	Share     float64 `json:"share"`               // fraction of the resource that was in use; 1: fully used
 }
 
-// Confirmed is the load that the search repeated at its end, the number of these trials, and how many of them were
-// good.
+// Confirmed holds the load that the search repeated at its end, the number of trials at this load, and how many of
+// these trials were good.
 type Confirmed struct {
 	Load   float64 `json:"load"`
 	Good   int     `json:"good"`
@@ -86,25 +87,26 @@ type Confirmed struct {
 // Bottleneck is a resource and the number of bad trials that it limited.
 type Bottleneck struct {
 	Use
-	Trials        int  `json:"trials"`
-	FullWhenLight bool `json:"fullWhenLight,omitempty"` // equally used in the good trial with the lowest load
+	Trials int `json:"trials"`
+	// FullWhenLight: the resource was used as much in the good trial with the lowest load
+	FullWhenLight bool `json:"fullWhenLight,omitempty"`
 }
 
 // Trial is one run of a search, at one load.
 type Trial struct {
-	Number  int      `json:"number"` // from 1
-	Dir     string   `json:"dir"`    // run directory, in the search's directory
+	Number  int      `json:"number"` // number of the trial, from 1
+	Dir     string   `json:"dir"`    // run directory, relative to the search's directory
 	Load    float64  `json:"load"`
 	Outcome string   `json:"outcome"`           // "good", "bad", "invalid" (the generator was the limit) or "no data"
-	Why     string   `json:"why,omitempty"`     // explains outcome
+	Why     string   `json:"why,omitempty"`     // reason for the outcome
 	Machine []string `json:"machine,omitempty"` // why the machine was busy during the trial, by phase
 	Gates   []Gate   `json:"gates"`
-	// Offered: rate of due requests of all loads in the busiest phase (the one with the most requests)
+	// Offered: rate at which requests of all loads were due in the busiest phase (the phase with the most requests)
 	Offered  float64 `json:"offeredPerSecond"`
-	Achieved float64 `json:"achievedPerSecond"` // the part of offeredPerSecond that succeeded in time
+	Achieved float64 `json:"achievedPerSecond"` // part of offeredPerSecond that succeeded in time
 	P50      float64 `json:"p50Seconds"`        // median latency of the slowest load in the busiest phase
-	P99      float64 `json:"p99Seconds"`        // p99 of the same load
-	// Cores: processors that each component used in the busiest phase, or in the last phase if there are no requests
+	P99      float64 `json:"p99Seconds"`        // p99 latency of the slowest load in the busiest phase
+	// Cores: processors that each component used in the busiest phase or, without requests, in the last phase
 	Cores map[string]float64 `json:"cores"`
 	Uses  []Use              `json:"uses,omitempty"` // the most used resources in the busiest phase
 }
@@ -152,20 +154,20 @@ const CapacityComparisonSchema = "stormglass.capacity-comparison/v1"
 
 // CapacityComparison compares the results of two searches, A and B.
 type CapacityComparison struct {
-	Schema      string          `json:"schema"` // stormglass.capacity-comparison/v1
-	Sides       [2]CapacitySide `json:"sides"`  // A and B
+	Schema      string          `json:"schema"` // always stormglass.capacity-comparison/v1
+	Sides       [2]CapacitySide `json:"sides"`  // the searches A and B
 	Differences []Difference    `json:"differences"`
 	InTurns     bool            `json:"inTurns"` // the searches alternated their trials
 	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell" (low, median and high are then 0)
 	Answer string `json:"answer"`
 	Why    string `json:"why,omitempty"` // why the answer is "could not tell"
-	// ExitCode: 0, 1 (B is lower), 3 (could not tell) or 4 (the environment failed)
+	// ExitCode: exit code: 1 (B is lower), 3 (could not tell), 4 (the environment failed) or 0 (any other answer)
 	ExitCode int `json:"exitCode"`
-	// Low: lower end of the ratio's 90% interval. If only a bound of one capacity is known, the true ratio may be
-	// further from 1
+	// Low: lower end of the ratio's 90% interval. If only a bound of A's or B's capacity is known, the true ratio may
+	// be further from 1
 	Low    float64 `json:"low"`
-	Median float64 `json:"median"` // B's capacity divided by A's
-	High   float64 `json:"high"`   // upper end of this interval
+	Median float64 `json:"median"` // ratio: B's capacity divided by A's
+	High   float64 `json:"high"`   // upper end of the ratio's 90% interval
 }
 
 // CapacitySide is one of the two compared searches.

@@ -4,12 +4,12 @@ package result
 type Custom struct {
 	Measurement string         `json:"measurement"`
 	Figures     []CustomFigure `json:"figures,omitempty"`
-	Error       string         `json:"error,omitempty"` // why there are no values
+	Error       string         `json:"error,omitempty"` // why the measurement has no values
 }
 
 // CustomFigure is a named value that a custom measurement returns.
 type CustomFigure struct {
 	Name  string  `json:"name"`  // name of the figure
-	Value float64 `json:"value"` // 0 or more
+	Value float64 `json:"value"` // value of the figure, 0 or more
 	Unit  string  `json:"unit"`
 }

@@ -19,43 +19,42 @@ const (
 
 // Diagnosis names the causes of problems in a time range, found from metrics alone ([diagnosis](diagnosis.md)).
 type Diagnosis struct {
-	Schema string `json:"schema"` // stormglass.diagnosis/v1
+	Schema string `json:"schema"` // always stormglass.diagnosis/v1
 	Calm   Span   `json:"calm"`   // comparison period, a time without problems
 	Under  Span   `json:"under"`  // the diagnosed time
-	// Reference: directory of the healthy run to compare with; calm is then the time of that run, shifted to end before
-	// this run begins
+	// Reference: directory of the healthy run with which this run is compared; calm is then the time of the healthy
+	// run, shifted to end before this run begins
 	Reference string      `json:"reference,omitempty"`
 	Answer    string      `json:"answer"`           // "healthy", "diagnosed", "unknown" or "cannot tell"
-	Doubts    []string    `json:"doubts,omitempty"` // why the cluster may be unhealthy without a symptom
-	Causes    []Cause     `json:"causes"`           // sorted by their start
-	Limits    []Cause     `json:"limits,omitempty"` // limits that the growing load reached; not causes
+	Doubts    []string    `json:"doubts,omitempty"` // why the cluster may be unhealthy although no symptom was found
+	Causes    []Cause     `json:"causes"`           // causes, sorted by their start
+	Limits    []Cause     `json:"limits,omitempty"` // limits that the growing load reached; they are not causes
 	Symptoms  []Evidence  `json:"symptoms"`         // symptoms without a known cause, including failed gates
 	Machine   *MachineUse `json:"machine,omitempty"`
-	// Exits: components that ended without a fault, and when they were ready again; not used for causes
+	// Exits: components that ended without a fault, and when they were ready again; not used to find causes
 	Exits []string `json:"exits,omitempty"`
-	// Standing: signs of a cause already present in the comparison period
+	// Standing: signs of a cause that were already present in the comparison period
 	Standing []Evidence `json:"standing,omitempty"`
 	// Nearest: up to two causes that almost explain the symptoms, if the answer is "unknown"
 	Nearest []Cause  `json:"nearest,omitempty"`
-	Lacked  []string `json:"lacked,omitempty"` // signals without data
+	Lacked  []string `json:"lacked,omitempty"` // signals that had no data
 }
 
 // MachineUse compares how other programs used the generator's machine in the comparison period and in the diagnosed
 // time.
 type MachineUse struct {
-	Processors float64 `json:"processors"`
-	// Others: processors used by other programs, except clients of the API server
-	Others Compared `json:"others"`
+	Processors float64  `json:"processors"`
+	Others     Compared `json:"others"` // processors used by other programs, except clients of the API server
 	// Steal: processors that the hypervisor gave to other machines
 	Steal      Compared  `json:"steal"`
 	MemoryWait *Compared `json:"memoryWait,omitempty"` // fraction of the time in which some process waited for memory
-	DiskWait   *Compared `json:"diskWait,omitempty"`   // the same for a disk
+	DiskWait   *Compared `json:"diskWait,omitempty"`   // fraction of the time in which some process waited for a disk
 }
 
 // Compared is the mean of a value in two periods.
 type Compared struct {
-	Calm  *float64 `json:"calm"`  // in the comparison period; null: not recorded
-	Under float64  `json:"under"` // in the diagnosed time
+	Calm  *float64 `json:"calm"`  // mean in the comparison period; null: not recorded
+	Under float64  `json:"under"` // mean in the diagnosed time
 }
 
 // Span is a period of time.
@@ -68,22 +67,22 @@ type Span struct {
 type Cause struct {
 	Kind  string `json:"kind"` // name in the [catalogue](diagnosis.md#mechanisms), such as slow-wal-fsync
 	Title string `json:"title"`
-	// Components: instances with the cause, or another object such as a webhook or a priority level
+	// Components: affected instances, or another affected object such as a webhook or a priority level
 	Components []string    `json:"components"`
 	Began      time.Time   `json:"began"`          // when the first evidence began
-	Ended      time.Time   `json:"ended,omitzero"` // when the cause ended; absent: not ended
+	Ended      time.Time   `json:"ended,omitzero"` // when the cause ended; absent: it had not ended
 	Sentence   string      `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence  `json:"evidence"`
 	Calm       []string    `json:"calm"` // signals that did not deviate; they rule out other causes
 	Explains   []Explains  `json:"explains"`
 	Look       string      `json:"look"`           // what to examine next
 	Page       string      `json:"page,omitempty"` // documentation of the cause
-	Strength   float64     `json:"strength"`       // highest strength of its evidence
+	Strength   float64     `json:"strength"`       // highest strength of the cause's evidence
 	Trace      *CauseTrace `json:"trace,omitempty"`
 	Limit      bool        `json:"limit,omitempty"` // the cause is the load or the machine, not a component
 }
 
-// Explains is an effect of a cause.
+// Explains is an effect of a cause, with the signals that show it.
 type Explains struct {
 	What       string   `json:"what"` // the effect in words
 	Components []string `json:"components"`

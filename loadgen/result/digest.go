@@ -26,8 +26,8 @@ const maxSegment = 1 << 30
 // noDigest is the value of Run.Digest while the digest is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// judgedFrom reports whether Digest includes name, a file or directory at the top of a run directory. Digest includes
-// only files that the run alone writes. Judging reads all of them except the times of a replay.
+// judgedFrom reports whether Digest includes name, a file or directory at the top of a run directory. Digest covers the
+// files that only the run writes. Judging reads all of these files except the times of a replay.
 func judgedFrom(name string) bool {
 	switch name {
 	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir, TracesDir:

@@ -37,20 +37,20 @@ const (
 	// EventNodeFault is a fault of simulated nodes or their recovery, as Name says.
 	EventNodeFault EventKind = "fault"
 
-	// The start and the end of a fault of the control plane.
+	// EventFaultBegin is the start of a fault of the control plane, EventFaultEnd its end.
 	EventFaultBegin EventKind = control.EventFaultBegin
 	EventFaultEnd   EventKind = control.EventFaultEnd
 
-	// The process of a component exited, was started again, or is ready again.
+	// EventExit: the process of a component exited. EventStart: it was started again.
 	EventExit  EventKind = control.EventExit
 	EventStart EventKind = control.EventStart
 	EventReady EventKind = control.EventReady // the component is ready again
 
-	// A component acquired a lease, or an etcd member became the leader.
+	// EventLease: a component acquired a lease. EventEtcdLeader: an etcd member became the leader.
 	EventLease      EventKind = control.EventLease
 	EventEtcdLeader EventKind = control.EventEtcdLeader
 
-	// Changes of the watches of a load.
+	// EventRelist: watches of a load had to list again. EventWatchBreak: watch streams of a load ended unexpectedly.
 	EventRelist     EventKind = "relist"
 	EventWatchBreak EventKind = "watch-break"
 )

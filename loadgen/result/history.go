@@ -8,16 +8,17 @@ type History struct {
 	Load      string    `json:"load"`
 	Start     time.Time `json:"start"` // start of the load; times of violations count from here
 	Registers int       `json:"registers"`
-	Clients   int       `json:"clients"`  // each with a separate connection
-	Watchers  int       `json:"watchers"` // each watches all registers over a separate connection
+	Clients   int       `json:"clients"`  // number of clients, each with a separate connection
+	Watchers  int       `json:"watchers"` // number of watches, each on all registers and with a separate connection
 
-	Writes          HistoryOperations `json:"writes"`          // updates with a resourceVersion
-	Reads           HistoryOperations `json:"reads"`           // consistent reads. A list counts once for each register
-	UnknownHappened int64             `json:"unknownHappened"` // writes with an unknown outcome whose effect was seen later
-	CachedReads     HistoryOperations `json:"cachedReads"`     // reads with resourceVersion=0
+	Writes HistoryOperations `json:"writes"` // updates with a resourceVersion
+	Reads  HistoryOperations `json:"reads"`  // consistent reads; a list counts once for each register
+	// UnknownHappened: writes whose outcome was unknown, but whose effect was seen later
+	UnknownHappened int64             `json:"unknownHappened"`
+	CachedReads     HistoryOperations `json:"cachedReads"` // reads with resourceVersion=0
 	// CachedOld: cached reads that returned an older state than the client already knew (allowed)
 	CachedOld int64 `json:"cachedOld"`
-	Skipped   int64 `json:"skipped"` // operations skipped because their client waited for a response
+	Skipped   int64 `json:"skipped"` // operations not sent because their client still waited for a response
 
 	Events    int64 `json:"events"` // watch events, excluding bookmarks
 	Bookmarks int64 `json:"bookmarks"`
@@ -25,13 +26,14 @@ type History struct {
 	Relists   int64 `json:"relists"`
 	Hidden    int64 `json:"hidden"` // changes that watchers missed because of a relist (allowed)
 
-	Linearizable string `json:"linearizable"` // "yes", "no" or "unknown"; only "yes" passes
+	// Linearizable: whether the operations are linearizable: "yes", "no" or "unknown"; only "yes" passes
+	Linearizable string `json:"linearizable"`
 	// LostWrites: acknowledged writes that are missing in the chain of resourceVersions to the final state
 	LostWrites      int64            `json:"lostWrites"`
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`
 	ViolationCount  int64            `json:"violationCount"`
-	Violations      []Violation      `json:"violations,omitempty"` // the first twenty of each kind
-	Unjudged        []string         `json:"unjudged,omitempty"`   // what could not be judged; the run then does not pass
+	Violations      []Violation      `json:"violations,omitempty"` // broken guarantees: the first twenty of each kind
+	Unjudged        []string         `json:"unjudged,omitempty"`   // what could not be judged; such a run does not pass
 	// Files: recorded operations, and pictures of operations that are not linearizable
 	Files        []string `json:"files,omitempty"`
 	CheckSeconds float64  `json:"checkSeconds"`
@@ -40,24 +42,24 @@ type History struct {
 // HistoryOperations counts operations by outcome.
 type HistoryOperations struct {
 	Invoked   int64 `json:"invoked"`   // operations sent
-	Succeeded int64 `json:"succeeded"` // responses 2xx, and 404 to a read
-	Conflicts int64 `json:"conflicts"` // responses 409
-	Refused   int64 `json:"refused"`   // other 4xx responses, or no connection
-	Unknown   int64 `json:"unknown"`   // timeout, lost connection or 5xx
+	Succeeded int64 `json:"succeeded"` // 2xx responses, and 404 responses to reads
+	Conflicts int64 `json:"conflicts"` // 409 responses
+	Refused   int64 `json:"refused"`   // other 4xx responses, and operations without a connection
+	Unknown   int64 `json:"unknown"`   // timeouts, lost connections and 5xx responses
 }
 
-// Violation is one broken guarantee of the API.
+// Violation is one broken guarantee of the API in a history.
 type Violation struct {
-	// Kind: "lost-write", "not-linearizable", "backwards-read", "missed-event",
-	// "doubled-event", "reordered-event" or "phantom" (a state that no write created)
+	// Kind: kind of violation: "lost-write", "not-linearizable", "backwards-read", "missed-event", "doubled-event",
+	// "reordered-event" or "phantom" (a state that no write created)
 	Kind     string `json:"kind"`
 	Register string `json:"register"`
-	// Client: number of the client that observed the violation. Numbers from `clients` on are the watchers' lists, then
-	// the final read
+	// Client: number of the client that observed the violation. Numbers from `clients` upwards are the lists of the
+	// watchers and then the final read
 	Client   *int    `json:"client,omitempty"`
 	Watcher  *int    `json:"watcher,omitempty"`   // watcher that observed the violation
-	Version  uint64  `json:"version,omitempty"`   // resourceVersion
-	AtSecond float64 `json:"atSeconds,omitempty"` // since the start of the load
+	Version  uint64  `json:"version,omitempty"`   // resourceVersion that the violation concerns
+	AtSecond float64 `json:"atSeconds,omitempty"` // time of the violation, since the start of the load
 	Detail   string  `json:"detail"`              // what was observed
 }
 

@@ -8,12 +8,11 @@ const HookDir = "hooks"
 // Hook is one command that ran before or after a phase.
 type Hook struct {
 	Phase    string    `json:"phase"`
-	When     string    `json:"when"`     // "before" or "after"
-	Command  string    `json:"command"`  // in shell syntax
-	Required bool      `json:"required"` // the run ends if the command fails
-	Began    time.Time `json:"began"`    // when the command started
-	Seconds  float64   `json:"seconds"`  // how long the command ran
-	Output   string    `json:"output"`   // path in the run's directory
-	// Failed: how the command failed, and its last line of output
-	Failed string `json:"failed,omitempty"`
+	When     string    `json:"when"`             // when the command ran: "before" or "after" the phase
+	Command  string    `json:"command"`          // the command in shell syntax
+	Required bool      `json:"required"`         // a failure of the command ends the run
+	Began    time.Time `json:"began"`            // when the command started
+	Seconds  float64   `json:"seconds"`          // how long the command ran
+	Output   string    `json:"output"`           // path of the file with the command's output, in the run directory
+	Failed   string    `json:"failed,omitempty"` // how the command failed, and its last line of output
 }

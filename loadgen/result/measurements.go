@@ -2,7 +2,7 @@ package result
 
 import "time"
 
-// Measurements is the content of measurements.json: the exact measurements that the generator itself made.
+// Measurements is the content of measurements.json: the exact measurements of the generator itself.
 type Measurements struct {
 	Phases    []Phase   `json:"phases"`
 	Nodes     *Nodes    `json:"nodes,omitempty"`
@@ -15,30 +15,31 @@ type Measurements struct {
 
 // Phase is one phase of a run, with its times and measurements.
 type Phase struct {
-	Name         string    `json:"name"`                  // unique in the scenario
-	Start        time.Time `json:"start"`                 // first scrape
-	End          time.Time `json:"end"`                   // last scrape
+	Name         string    `json:"name"`                  // name of the phase, unique in the scenario
+	Start        time.Time `json:"start"`                 // time of the first scrape
+	End          time.Time `json:"end"`                   // time of the last scrape
 	Until        string    `json:"until,omitempty"`       // condition that ends the phase
-	ConditionMet bool      `json:"conditionMet"`          // the condition held in time
-	Interrupted  bool      `json:"interrupted,omitempty"` // by the user or a failure
-	EndedEarly   bool      `json:"endedEarly,omitempty"`  // by the user; the phase is then not judged
+	ConditionMet bool      `json:"conditionMet"`          // the condition `until` held in time
+	Interrupted  bool      `json:"interrupted,omitempty"` // the user or a failure interrupted the phase
+	EndedEarly   bool      `json:"endedEarly,omitempty"`  // the user ended the phase early; the phase is then not judged
 	// PausedSeconds: how long the user paused the load; the phase is then not judged
 	PausedSeconds float64 `json:"pausedSeconds,omitempty"`
 	// Reached: how close an unmet condition on objects came, such as "913 of 1000 pods"
 	Reached string `json:"reached,omitempty"`
 	// Saturated: bounds that the generator exceeded; the run then could not be judged
-	Saturated      []string `json:"saturated,omitempty"`
-	StalledSeconds float64  `json:"stalledSeconds,omitempty"` // time when the generator was stopped or at least 10 ms late
+	Saturated []string `json:"saturated,omitempty"`
+	// StalledSeconds: time in which the generator was stopped or at least 10 ms late
+	StalledSeconds float64 `json:"stalledSeconds,omitempty"`
 
 	Requests    []Requests   `json:"requests,omitempty"`
 	Watches     []Watches    `json:"watches,omitempty"`
 	Changes     []Changes    `json:"changes,omitempty"`
 	Workload    *Workload    `json:"workload,omitempty"`
 	Custom      []Custom     `json:"custom,omitempty"`
-	Machine     *Machine     `json:"machine,omitempty"`     // only on Linux
-	Transitions []Transition `json:"transitions,omitempty"` // only objects that reached the first state in this phase
+	Machine     *Machine     `json:"machine,omitempty"`     // use of the generator's machine; only on Linux
+	Transitions []Transition `json:"transitions,omitempty"` // only for objects that reached the first state in this phase
 	Actions     []Action     `json:"actions,omitempty"`
-	Deliveries  []Delivery   `json:"deliveries,omitempty"` // only in result.json
+	Deliveries  []Delivery   `json:"deliveries,omitempty"` // work done compared with requested work; only in result.json
 }
 
 // Machine holds the use of the generator's machine in a phase.
@@ -48,14 +49,15 @@ type Machine struct {
 	OwnSeconds   float64 `json:"ownSeconds"`
 	StealSeconds float64 `json:"stealSeconds"` // processor time taken by the hypervisor
 	Processors   int     `json:"processors,omitempty"`
-	// CPUWaitSeconds: time when some process waited for a processor (Linux PSI)
+	// CPUWaitSeconds: time in which some process waited for a processor (Linux PSI)
 	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
-	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same for memory
-	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // the same for a disk
-	// ClientRequests: requests to the API servers from other clients than the run and the plane's components. Only in
-	// result.json, like busy and notes
-	ClientRequests   *float64 `json:"clientRequests,omitempty"`
-	ClientSeconds    *float64 `json:"clientSeconds,omitempty"`    // part of busySeconds that these clients may have used
+	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // time in which some process waited for memory
+	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // time in which some process waited for a disk
+	// ClientRequests: requests to the API servers from clients other than the run and the control plane's components.
+	// Only in result.json, like busy and notes
+	ClientRequests *float64 `json:"clientRequests,omitempty"`
+	// ClientSeconds: part of busySeconds that the clients in clientRequests may have used
+	ClientSeconds    *float64 `json:"clientSeconds,omitempty"`
 	GeneratorSeconds float64  `json:"generatorSeconds,omitempty"` // part of ownSeconds used by the generator
 	Busy             string   `json:"busy,omitempty"`             // why the machine was busy while durations were measured
 	Notes            []string `json:"notes,omitempty"`            // facts about the machine's use
@@ -70,16 +72,16 @@ func (p Phase) Steered() bool { return p.EndedEarly || p.PausedSeconds > 0 }
 // Latency holds the quantiles of a distribution, from an HDR histogram.
 type Latency struct {
 	Count int64   `json:"count"`
-	Mean  float64 `json:"meanSeconds"` // exact
+	Mean  float64 `json:"meanSeconds"` // exact mean
 	P50   float64 `json:"p50Seconds"`
 	P90   float64 `json:"p90Seconds"`
 	P95   float64 `json:"p95Seconds"`
 	P99   float64 `json:"p99Seconds"`
 	P999  float64 `json:"p999Seconds"`
-	Max   float64 `json:"maxSeconds"` // exact
+	Max   float64 `json:"maxSeconds"` // exact maximum
 	// P99Upper: 99% upper confidence bound of the p99; absent for fewer than 459 values
 	P99Upper *float64 `json:"p99UpperSeconds,omitempty"`
-	// Clamped: values above the histogram's range; quantiles among them are too low
+	// Clamped: number of values above the histogram's range; quantiles among these values are too low
 	Clamped int64 `json:"clamped,omitempty"`
 }
 
@@ -88,39 +90,38 @@ type Latency struct {
 type Requests struct {
 	Load     string `json:"load"`
 	Verb     string `json:"verb"`     // "get", "list", "create", "update", "patch", "delete" or "apply"
-	Resource string `json:"resource"` // such as configmaps or deployments.apps
+	Resource string `json:"resource"` // resource of the requests, such as configmaps or deployments.apps
 	// Variant: distinguishes operations with the same verb and resource, such as "rv=0"
 	Variant string `json:"variant,omitempty"`
-	Tenant  string `json:"tenant,omitempty"` // user that sends the requests; absent: the load's own user
+	Tenant  string `json:"tenant,omitempty"` // tenant that sends the requests; absent: the load's own user
 	Offered int64  `json:"offered"`          // due requests: sent + unsent
 	Sent    int64  `json:"sent"`
-	// Unsent: not sent because maxInFlight requests were in flight
-	Unsent int64 `json:"unsent"`
+	Unsent  int64  `json:"unsent"` // requests not sent because maxInFlight requests were in flight
 	// Outcomes: responses by HTTP status ("200"), and failures by kind: "timeout", "reset", "refused", "truncated",
 	// "malformed", "goaway", "protocol", "canceled" or "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
-	Succeeded int64            `json:"succeeded"` // 2xx responses
+	Succeeded int64            `json:"succeeded"` // number of 2xx responses
 	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after a stall of over 100 ms
 	UnsentLate int64 `json:"unsentLate,omitempty"`
 	// FailedLate: failed requests whose latency was mostly the generator's own delay
 	FailedLate int64 `json:"failedLate,omitempty"`
-	// Answered: 2xx responses that arrived in the phase, also to earlier requests
+	// Answered: 2xx responses that arrived in the phase, including responses to earlier requests
 	Answered *int64 `json:"answered,omitempty"`
-	Overdue  int64  `json:"overdue,omitempty"` // part of answered that arrived after the schedule's end
-	// Backlog: requests in flight at the end of the phase, also from earlier phases
+	Overdue  int64  `json:"overdue,omitempty"` // part of `answered` that arrived after the schedule's end
+	// Backlog: requests in flight at the end of the phase, including requests of earlier phases
 	Backlog     int64   `json:"backlog,omitempty"`
 	DueSeconds  float64 `json:"dueSeconds"` // time during which requests were due
 	OfferedRate float64 `json:"offeredPerSecond"`
-	// AchievedRate: rate of 2xx responses that arrived within dueSeconds
+	// AchievedRate: 2xx responses that arrived within dueSeconds, per second
 	AchievedRate float64 `json:"achievedPerSecond"`
 	Latency      Latency `json:"latency"`  // lag + connect + service of all sent requests, including failed ones
 	External     Latency `json:"external"` // latency without the generator's lag and stalls
-	// Lag: from the intended start until the generator began to handle the request
+	// Lag: time from the intended start until the generator began to handle the request
 	Lag     Latency `json:"lag"`
-	Connect Latency `json:"connect"`         // wait for a free HTTP/2 stream or a new connection
-	Service Latency `json:"service"`         // from the end of connect until the last byte of the response
-	Bytes   int64   `json:"bytes"`           // size of the response bodies, as transferred
-	Pages   int64   `json:"pages,omitempty"` // pages of lists that needed several
+	Connect Latency `json:"connect"`         // time to wait for a free HTTP/2 stream or a new connection
+	Service Latency `json:"service"`         // time from the end of connect until the last byte of the response
+	Bytes   int64   `json:"bytes"`           // total size of the response bodies, as transferred
+	Pages   int64   `json:"pages,omitempty"` // pages of lists that needed several pages
 }
 
 // AnsweredInPhase returns the number of 2xx responses that arrived during the phase. For older runs, which did not
@@ -136,38 +137,37 @@ func (r Requests) AnsweredInPhase() int64 {
 type Watches struct {
 	Load     string           `json:"load"`
 	Resource string           `json:"resource"`
-	Wanted   int              `json:"wanted"`             // watches that the load opens in total
-	Open     int              `json:"open"`               // watches open at the end of the phase
-	Due      int              `json:"due,omitempty"`      // watches due by the end of the phase
-	Failed   int64            `json:"failed"`             // failed attempts to open a watch or to list
+	Wanted   int              `json:"wanted"`             // number of watches that the load opens in total
+	Open     int              `json:"open"`               // number of watches open at the end of the phase
+	Due      int              `json:"due,omitempty"`      // number of watches due by the end of the phase
+	Failed   int64            `json:"failed"`             // number of failed attempts to open a watch or to list
 	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in [Requests](#requests)
 	// Refusals: failed attempts by status and message, such as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
-	OpenLatency Latency          `json:"openLatency"` // from the intended start to the response headers
-	// Expected: events to deliver: each acknowledged write counts once per watch of its object
+	OpenLatency Latency          `json:"openLatency"` // time from the intended start until the response headers arrived
+	// Expected: number of events to deliver: each acknowledged write counts once per watch of its object
 	Expected   int64 `json:"expected"`
-	Delivered  int64 `json:"delivered"`  // without repetitions
+	Delivered  int64 `json:"delivered"`  // expected events that were delivered, without repetitions
 	Lost       int64 `json:"lost"`       // expected - delivered, after waiting for missing events
 	Duplicated int64 `json:"duplicated"` // repeated deliveries of one event
 	Reordered  int64 `json:"reordered"`  // deliveries of an event after a newer event
-	// BeforeAck: deliveries before the acknowledgement of their write. They count as 0 s in `external`, and in
-	// `delivery` as the generator's delay in noticing the acknowledgement (0 s without a stall)
+	// BeforeAck: deliveries before the acknowledgement of their write. In `external` they count as 0 s. In `delivery`
+	// they count as the generator's delay in noticing the acknowledgement (0 s without a stall)
 	BeforeAck int64 `json:"beforeAck"`
-	// Late: deliveries after their write counted as lost; not in delivered
-	Late       int64   `json:"late,omitempty"`
-	Events     int64   `json:"events"` // all events that were read
-	Bookmarks  int64   `json:"bookmarks"`
-	Reconnects int64   `json:"reconnects"` // watches resumed by resourceVersion
-	Relists    int64   `json:"relists"`    // watches that had to list again after a 410
-	Delivery   Latency `json:"delivery"`   // from the acknowledgement of the write to the delivery
-	External   Latency `json:"external"`   // delivery without the generator's stalls
-	// SlowestPerWatch: the slowest delivery of each watch
-	SlowestPerWatch Latency `json:"slowestPerWatch"`
+	// Late: deliveries of events that already counted as lost; not in `delivered`
+	Late            int64   `json:"late,omitempty"`
+	Events          int64   `json:"events"` // number of all events that were read
+	Bookmarks       int64   `json:"bookmarks"`
+	Reconnects      int64   `json:"reconnects"`          // watches resumed by resourceVersion
+	Relists         int64   `json:"relists"`             // watches that had to list again after a 410
+	Delivery        Latency `json:"delivery"`            // time from the acknowledgement of the write to the delivery
+	External        Latency `json:"external"`            // `delivery` without the generator's stalls
+	SlowestPerWatch Latency `json:"slowestPerWatch"`     // the slowest delivery of each watch
 	Lossy           int     `json:"lossy"`               // watches that lost an event
-	WorstLost       int64   `json:"worstLost"`           // most events lost by one watch
-	Bytes           int64   `json:"bytes"`               // size of all events
+	WorstLost       int64   `json:"worstLost"`           // largest number of events that one watch lost
+	Bytes           int64   `json:"bytes"`               // total size of all events
 	Malformed       int64   `json:"malformed,omitempty"` // streams closed because of an incomplete event
-	// Slow: watches that read slowly, as the scenario asks; not in `delivery`
+	// Slow: watches that the scenario makes read slowly; not in `delivery`
 	Slow int `json:"slow,omitempty"`
 }
 
@@ -182,15 +182,15 @@ type Workload struct {
 	PodsCreated int64 `json:"podsCreated"`
 	PodsReady   int64 `json:"podsReady"`
 	PodsDeleted int64 `json:"podsDeleted"`
-	// PodsUnmeasured: pods first seen in a list instead of an event; not in the latencies
+	// PodsUnmeasured: pods that were first seen in a list instead of an event; not in the latencies
 	PodsUnmeasured int64     `json:"podsUnmeasured,omitempty"`
 	Reconnects     int64     `json:"reconnects,omitempty"`
 	Relists        int64     `json:"relists,omitempty"`
 	ToScheduled    Latency   `json:"toScheduled"`                     // from the pod's first event until it was bound to a node
-	ToReady        Latency   `json:"toReady"`                         // from the binding until Ready
-	Startup        Latency   `json:"startup"`                         // from the pod's first event until Ready
-	External       Latency   `json:"external"`                        // startup without the generator's stalls
-	ToEndpoint     Latency   `json:"toEndpoint"`                      // from Ready until the pod was in an EndpointSlice
+	ToReady        Latency   `json:"toReady"`                         // from the binding until the pod was Ready
+	Startup        Latency   `json:"startup"`                         // from the pod's first event until the pod was Ready
+	External       Latency   `json:"external"`                        // `startup` without the generator's stalls
+	ToEndpoint     Latency   `json:"toEndpoint"`                      // from when the pod was Ready until it was in an EndpointSlice
 	Rollouts       []Rollout `json:"rollouts,omitempty"`              // rollouts that began in this phase
 	NotReadyAfter  *float64  `json:"notReadyAfterSeconds,omitempty"`  // from the failure of nodes until all were seen NotReady
 	RecoveredAfter *float64  `json:"recoveredAfterSeconds,omitempty"` // from the failure of nodes until every workload was complete again
@@ -201,8 +201,8 @@ type Rollout struct {
 	Deployment string    `json:"deployment"`
 	Action     string    `json:"action"` // "deploy", "rollingUpdate" or "scale"
 	Pods       int64     `json:"pods"`
-	Began      time.Time `json:"began"`    // just before the change was sent
-	Complete   bool      `json:"complete"` // all new pods reached the last step
+	Began      time.Time `json:"began"`    // time just before the change was sent
+	Complete   bool      `json:"complete"` // all new pods completed the last step
 	Hops       []Hop     `json:"hops"`
 }
 
@@ -224,24 +224,24 @@ type Nodes struct {
 	Fidelity            string  `json:"fidelity"`
 	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all nodes were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
-	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
-	// MissedByGenerator: renewals that the generator missed: they began over one interval late, or its delay took over
-	// half of the interval until the next
+	Heartbeats          int64   `json:"heartbeats"`                    // number of acknowledged lease renewals
+	// MissedByGenerator: renewals missed because of the generator: they began over one interval late, or its delay took
+	// over half of the time until the next renewal
 	MissedByGenerator int64 `json:"missedByGenerator"`
-	MissedByServer    int64 `json:"missedByServer"` // other renewals not acknowledged before the next was due
+	MissedByServer    int64 `json:"missedByServer"` // other renewals that were not acknowledged before the next was due
 	// Delayed: renewals that began over 1.05 intervals after the previous one
 	Delayed int64 `json:"delayed,omitempty"`
-	// Heartbeat: from the intended start of a renewal until it was acknowledged or missed
+	// Heartbeat: time from the intended start of a renewal until it was acknowledged or missed
 	Heartbeat    Latency `json:"heartbeat"`
 	StatusWrites int64   `json:"statusWrites"`
 	PodsStarted  int64   `json:"podsStarted"`
 	PodsStopped  int64   `json:"podsStopped"`
-	Watches      int64   `json:"watches"` // most watches open at the same time
+	Watches      int64   `json:"watches"` // largest number of watches open at the same time
 	Reconnects   int64   `json:"reconnects"`
 	Relists      int64   `json:"relists"`
 	// Errors: failed requests by verb, resource and status, such as "patch pods/status 409"
 	Errors map[string]int64 `json:"errors,omitempty"`
-	// PodLives: events of pods with a [life](pod-lives.md), by entry of `nodes.podLives` and event
+	// PodLives: number of events of pods with a [life](pod-lives.md), by entry of `nodes.podLives` and kind of event
 	PodLives map[string]map[string]int64 `json:"podLives,omitempty"`
 }
 
@@ -254,15 +254,15 @@ type Generator struct {
 	GCPauseP99     float64 `json:"gcPauseP99Seconds"`
 	GCPauseMax     float64 `json:"gcPauseMaxSeconds"`
 	GCCPU          float64 `json:"gcCPUSeconds"`
-	// BacklogMax: largest amount of data received from API servers but not yet read
+	// BacklogMax: largest amount of data that was received from API servers but not yet read
 	BacklogMax    int64   `json:"backlogMaxBytes"`
-	SchedulingLag Latency `json:"schedulingLag"` // how late a timer fires that is due every 10 ms
+	SchedulingLag Latency `json:"schedulingLag"` // how late a timer that is due every 10 ms fires
 	// Saturated: bounds that the generator exceeded; the run then could not be judged
 	Saturated []string `json:"saturated,omitempty"`
 }
 
 // Scrapes counts the scrapes that record the components' metrics.
 type Scrapes struct {
-	Done   int64            `json:"done"`             // completed scrapes
-	Failed map[string]int64 `json:"failed,omitempty"` // failed scrapes by instance
+	Done   int64            `json:"done"`             // number of completed scrapes
+	Failed map[string]int64 `json:"failed,omitempty"` // number of failed scrapes, by instance
 }

@@ -31,8 +31,8 @@ func maxBytes(name string) int64 {
 
 // Damaged is the error for a file in a run's directory that is missing or that the run cannot have written.
 type Damaged struct {
-	File string // path in the run's directory
-	Err  error  // what is wrong, with line and byte if known
+	File string // path of the file in the run directory
+	Err  error  // what is wrong with the file, with line and byte if known
 }
 
 // Error returns the file and the error in it, in one line.

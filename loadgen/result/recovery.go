@@ -7,29 +7,31 @@ const PulseFile = "pulse.jsonl"
 
 // Recovery holds the effects of a run's faults and the time to recover from them ([recovery](recovery.md)).
 type Recovery struct {
-	// SlotSeconds: length of a slot, the resolution of times derived from requests
+	// SlotSeconds: length of a slot. Times derived from requests have this resolution
 	SlotSeconds float64 `json:"slotSeconds"`
 	// StretchSeconds: how long a load must stay within its bound to count as recovered, which ends its error window
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`
-	Handovers      []Handover      `json:"handovers,omitempty"` // sorted by time
-	Restarts       []Restart       `json:"restarts,omitempty"`  // sorted by the end of the old process
-	Missing        []string        `json:"missing,omitempty"`   // values that were not computed, and why
+	Handovers      []Handover      `json:"handovers,omitempty"` // changes of leader, sorted by time
+	// Restarts: restarts of components, sorted by the end of the old process
+	Restarts []Restart `json:"restarts,omitempty"`
+	Missing  []string  `json:"missing,omitempty"` // values that were not computed, and why
 }
 
 // FaultRecovery holds a fault and its effects. Effects are counted until the next fault begins.
 type FaultRecovery struct {
-	ID             string         `json:"id"`               // in timeline.jsonl
-	Kind           string         `json:"kind"`             // as in the scenario
-	On             []string       `json:"on,omitempty"`     // components that the fault affects
-	Detail         string         `json:"detail,omitempty"` // more about the fault
-	Phase          string         `json:"phase"`            // phase in which the fault began
-	Begin          time.Time      `json:"begin"`            // when the fault took effect
-	End            *time.Time     `json:"end,omitempty"`    // when the fault was undone; absent: not during the recording
-	Loads          []LoadRecovery `json:"loads,omitempty"`  // loads that ran when the fault began, or later
+	ID     string    `json:"id"`               // ID of the fault in timeline.jsonl
+	Kind   string    `json:"kind"`             // kind of fault, as in the scenario
+	On     []string  `json:"on,omitempty"`     // components that the fault affects
+	Detail string    `json:"detail,omitempty"` // more details about the fault
+	Phase  string    `json:"phase"`            // phase in which the fault began
+	Begin  time.Time `json:"begin"`            // when the fault took effect
+	// End: when the fault was undone; absent: not before the end of the recording
+	End            *time.Time     `json:"end,omitempty"`
+	Loads          []LoadRecovery `json:"loads,omitempty"` // effects on loads that ran when the fault began, or later
 	Relists        RelistStorm    `json:"relistStorm"`
-	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"`  // the longest failover of a lease
-	LeaderFailover *float64       `json:"leaderFailoverSeconds,omitempty"` // the longest failover of etcd's leader
+	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"`  // longest failover of a lease
+	LeaderFailover *float64       `json:"leaderFailoverSeconds,omitempty"` // longest failover of etcd's leader
 	Leaderless     []string       `json:"unled,omitempty"`                 // roles for which no new leader was observed
 }
 
@@ -37,52 +39,56 @@ type FaultRecovery struct {
 // requests and the highest latency cover the error window.
 type LoadRecovery struct {
 	Load  string  `json:"load"`
-	Bound float64 `json:"boundSeconds"` // maximum latency of a request
+	Bound float64 `json:"boundSeconds"` // bound: the maximum latency of a request
 	// Affected: a request failed, was not sent or exceeded the bound before the load recovered and before the next
 	// fault began
-	Affected    bool             `json:"affected"`
-	Silent      bool             `json:"silent,omitempty"` // the effect is unknown: no request ended before the next fault
-	ErrorWindow float64          `json:"errorWindowSeconds"`
-	Open        bool             `json:"errorWindowOpen,omitempty"` // the error window had not ended at the last slot
-	From        *float64         `json:"fromSeconds,omitempty"`     // from the start of the fault to the start of the error window
-	Until       *float64         `json:"untilSeconds,omitempty"`    // the same to the end of the error window
-	Succeeded   int64            `json:"succeeded"`                 // 2xx responses, including slow ones
-	Failed      int64            `json:"failed"`
-	Unsent      int64            `json:"unsent"`
-	SlowSlots   int64            `json:"slowSlots"`          // slots without a failure but with a latency over the bound
-	Outcomes    map[string]int64 `json:"outcomes,omitempty"` // failed requests by outcome, as in [Requests](#requests)
-	Slowest     float64          `json:"slowestSeconds"`     // highest latency
-	// FirstSuccess: from the start of the fault to the first success after a failure
+	Affected    bool     `json:"affected"`
+	Silent      bool     `json:"silent,omitempty"` // the effect is unknown: no request ended before the next fault
+	ErrorWindow float64  `json:"errorWindowSeconds"`
+	Open        bool     `json:"errorWindowOpen,omitempty"` // the error window had not ended at the last slot
+	From        *float64 `json:"fromSeconds,omitempty"`     // from the start of the fault to the start of the error window
+	// Until: from the start of the fault to the end of the error window
+	Until     *float64         `json:"untilSeconds,omitempty"`
+	Succeeded int64            `json:"succeeded"` // number of 2xx responses, including slow ones
+	Failed    int64            `json:"failed"`
+	Unsent    int64            `json:"unsent"`
+	SlowSlots int64            `json:"slowSlots"`          // number of slots with no failure, but a latency over the bound
+	Outcomes  map[string]int64 `json:"outcomes,omitempty"` // failed requests by outcome, as in [Requests](#requests)
+	Slowest   float64          `json:"slowestSeconds"`     // highest latency in the error window
+	// FirstSuccess: time from the start of the fault to the first success after a failure
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
-	// FirstSuccessAfterEnd: from the end of the fault to this success; negative if it was during the fault
+	// FirstSuccessAfterEnd: time from the end of the fault to the first success after a failure; negative if this
+	// success was during the fault
 	FirstSuccessAfterEnd *float64 `json:"firstSuccessAfterEndSeconds,omitempty"`
-	// Back: from the end of the fault until the load had recovered; absent: not recovered, or the phase was too short
+	// Back: time from the end of the fault until the load had recovered; absent: not recovered, or the phase was too
+	// short
 	Back           *float64 `json:"backSeconds,omitempty"`
-	BackAtLeast    *float64 `json:"backAtLeastSeconds,omitempty"` // lower bound if backSeconds is unknown
-	AlreadyFailing bool     `json:"alreadyFailing,omitempty"`     // outside its bound before the fault
+	BackAtLeast    *float64 `json:"backAtLeastSeconds,omitempty"` // lower bound of backSeconds, if backSeconds is unknown
+	AlreadyFailing bool     `json:"alreadyFailing,omitempty"`     // the load was outside its bound already before the fault
 	Detail         string   `json:"detail,omitempty"`             // why a value is missing or inexact
 }
 
 // RelistStorm counts relists (new lists after a 410) from the start of a fault until withinSeconds after its end, or
 // until the next fault begins.
 type RelistStorm struct {
-	Relists       int64            `json:"relists"` // of all watch loads, history loads and nodes
-	Breaks        int64            `json:"breaks"`  // watch streams that ended unexpectedly
-	WithinSeconds float64          `json:"withinSeconds"`
-	PeakPerSecond int64            `json:"peakPerSecond"`
-	Last          *float64         `json:"lastSeconds,omitempty"` // from the start of the fault to the last relist
-	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // relists by load; those by nodes are under "simulated nodes"
+	Relists       int64    `json:"relists"` // number of relists of all watch loads, history loads and nodes
+	Breaks        int64    `json:"breaks"`  // number of watch streams that ended unexpectedly
+	WithinSeconds float64  `json:"withinSeconds"`
+	PeakPerSecond int64    `json:"peakPerSecond"`
+	Last          *float64 `json:"lastSeconds,omitempty"` // time from the start of the fault to the last relist
+	// ByLoad: number of relists by load; relists of nodes are under "simulated nodes"
+	ByLoad map[string]int64 `json:"byLoad,omitempty"`
 }
 
 // Handover is a change of a lease's holder or of etcd's leader.
 type Handover struct {
-	Of       string     `json:"of"`                        // etcd, kube-scheduler or kube-controller-manager
+	Of       string     `json:"of"`                        // changed component: etcd, kube-scheduler or kube-controller-manager
 	From     string     `json:"from,omitempty"`            // old holder
 	To       string     `json:"to"`                        // new holder
 	At       time.Time  `json:"at"`                        // when the new holder was observed
 	Lost     *time.Time `json:"lost,omitempty"`            // when the old holder lost the lease or the leadership
-	Failover *float64   `json:"failoverSeconds,omitempty"` // from `lost` to `at`
-	Fault    string     `json:"fault,omitempty"`           // ID of the fault that caused it
+	Failover *float64   `json:"failoverSeconds,omitempty"` // time from `lost` to `at`
+	Fault    string     `json:"fault,omitempty"`           // ID of the fault that caused the change
 	Phase    string     `json:"phase,omitempty"`           // phase in which the change was observed
 }
 
@@ -91,30 +97,28 @@ type Restart struct {
 	Component string     `json:"component"`
 	Exited    *time.Time `json:"exited,omitempty"`      // when the old process ended
 	Ready     *time.Time `json:"ready,omitempty"`       // when the component was ready again; absent: never
-	Down      *float64   `json:"downSeconds,omitempty"` // from `exited` to `ready`
-	Fault     string     `json:"fault,omitempty"`       // ID of the fault that caused it
+	Down      *float64   `json:"downSeconds,omitempty"` // time from `exited` to `ready`
+	Fault     string     `json:"fault,omitempty"`       // ID of the fault that caused the restart
 }
 
 // Signal is a metric of an incident, compared with its own noise ([definitions](recovery.md#signals)). Values are in the
 // signal's unit.
 type Signal struct {
-	Name   string        `json:"name"` // unique in the scenario
-	Expr   string        `json:"expr"` // PromQL
+	Name   string        `json:"name"` // name of the signal, unique in the scenario
+	Expr   string        `json:"expr"` // PromQL expression
 	Unit   string        `json:"unit,omitempty"`
-	Steady SignalWindow  `json:"steady"`          // before the fault
-	Under  SignalWindow  `json:"under"`           // during the fault
-	After  *SignalWindow `json:"after,omitempty"` // after the fault
-	// Noise: standard deviation of the steady samples, or the minimum noise
-	Noise float64 `json:"noise"`
-	Floor bool    `json:"noiseFloor,omitempty"` // noise is the minimum noise
+	Steady SignalWindow  `json:"steady"`               // samples before the fault
+	Under  SignalWindow  `json:"under"`                // samples during the fault
+	After  *SignalWindow `json:"after,omitempty"`      // samples after the fault
+	Noise  float64       `json:"noise"`                // standard deviation of the steady samples, or the minimum noise
+	Floor  bool          `json:"noiseFloor,omitempty"` // `noise` is the minimum noise
 	// Extreme: mean of the highest or the lowest third of the samples in `under`, whichever is farther from the steady
 	// mean
-	Extreme float64  `json:"extreme"`
-	Moved   *float64 `json:"movedNoises,omitempty"` // difference between extreme and the steady mean, divided by noise
-	// Returned: the signal came back to the steady mean
-	Returned *bool    `json:"returned,omitempty"`
-	Last     *float64 `json:"last,omitempty"`   // mean of the last third of the samples in `after`
-	Detail   string   `json:"detail,omitempty"` // why the signal could not be judged
+	Extreme  float64  `json:"extreme"`
+	Moved    *float64 `json:"movedNoises,omitempty"` // difference between `extreme` and the steady mean, divided by `noise`
+	Returned *bool    `json:"returned,omitempty"`    // the signal came back to the steady mean
+	Last     *float64 `json:"last,omitempty"`        // mean of the last third of the samples in `after`
+	Detail   string   `json:"detail,omitempty"`      // why the signal could not be judged
 }
 
 // SignalWindow holds a signal's samples in the phases before, during or after the fault.

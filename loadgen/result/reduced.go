@@ -19,12 +19,12 @@ const ReducedSchema = "stormglass.reduced/v1"
 
 // Reduced is the content of reduced.json. The results of a reduced run are complete, but it cannot be judged again.
 type Reduced struct {
-	Schema  string    `json:"schema"`            // stormglass.reduced/v1
+	Schema  string    `json:"schema"`            // always stormglass.reduced/v1
 	Time    time.Time `json:"time"`              // when the parts were removed
 	Removed []string  `json:"removed,omitempty"` // removed files and directories
 	// Interval: seconds between two samples of a series in the downsampled metrics; 0 or missing: not downsampled
 	Interval float64 `json:"intervalSeconds,omitempty"`
-	// Files: SHA-256 of the files of the downsampled metrics
+	// Files: SHA-256 of the files with downsampled metrics, by path
 	Files map[string]string `json:"files,omitempty"`
 }
 

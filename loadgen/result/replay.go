@@ -15,47 +15,48 @@ type Replay struct {
 	Load    string  `json:"load"`
 	Speed   float64 `json:"speed"`
 	Copies  int     `json:"copies"`
-	Actors  int     `json:"actors"`  // users that send requests: each user of the recording, once per copy
+	Actors  int     `json:"actors"`  // number of users that send requests: each user of the recording counts once per copy
 	Seconds float64 `json:"seconds"` // how long the load ran
-	// Scheduled: requests and watches in all copies of the recording, at the replay's speed
+	// Scheduled: number of requests and watches in all copies of the recording, at the replay's speed
 	Scheduled int64 `json:"scheduled"`
-	Due       int64 `json:"due"`  // part of scheduled that was due while the load ran
-	Sent      int64 `json:"sent"` // part of due that was sent
-	// RateError: largest difference between sent and due for any verb, resource and actor, as a fraction of due
+	Due       int64 `json:"due"`  // part of `scheduled` that was due while the load ran
+	Sent      int64 `json:"sent"` // part of `due` that was sent
+	// RateError: largest difference between sent and due requests of any verb, resource and actor, as a fraction of the
+	// due requests
 	RateError   *float64 `json:"rateError,omitempty"`
-	RateErrorOf string   `json:"rateErrorOf,omitempty"` // verb, resource and actor of rateError
-	// DispersionDue: variance divided by mean of the number of requests due per second
+	RateErrorOf string   `json:"rateErrorOf,omitempty"` // verb, resource and actor that have the rateError
+	// DispersionDue: variance divided by mean of the number of requests due in each second
 	DispersionDue  float64 `json:"dispersionDue"`
-	DispersionSent float64 `json:"dispersionSent"` // the same for the requests sent
+	DispersionSent float64 `json:"dispersionSent"` // variance divided by mean of the number of requests sent in each second
 	// DispersionError: difference between dispersionSent and dispersionDue, divided by dispersionDue (or by 1 if
 	// dispersionDue is smaller); absent if the load was too short
 	DispersionError *float64      `json:"dispersionError,omitempty"`
-	NotFound        ReplayShare   `json:"notFound"`  // fraction of 404 responses
-	Conflicts       ReplayShare   `json:"conflicts"` // fraction of 409 responses
+	NotFound        ReplayShare   `json:"notFound"`  // fraction of 404 responses, in the recording and in the replay
+	Conflicts       ReplayShare   `json:"conflicts"` // fraction of 409 responses, in the recording and in the replay
 	Kinds           []ReplayKind  `json:"kinds"`
 	Watches         ReplayWatches `json:"watches"`
-	Made            int64         `json:"made"` // objects created before the replay
+	Made            int64         `json:"made"` // number of objects created before the replay
 	// LeftOut: requests of the recording that are not replayed, by reason
 	LeftOut map[string]int64 `json:"leftOut,omitempty"`
-	// Mapped: writes of the recording that go to ConfigMaps instead, by their resource
+	// Mapped: writes of the recording that the replay sends to ConfigMaps instead, by their resource
 	Mapped  map[string]int64 `json:"mapped,omitempty"`
-	Refused []string         `json:"refused,omitempty"` // why these resources were mapped
+	Refused []string         `json:"refused,omitempty"` // why the resources in `mapped` were mapped
 	// Cut: requests whose body was cut to the size that the API server accepts, by this size in bytes
 	Cut map[string]int64 `json:"cut,omitempty"`
 	// VersionsUnset: reads sent without the exact resourceVersion of the recording
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
-	// PagesRestarted: requests for a further page that read the first page instead, because the continue token was
-	// unknown
+	// PagesRestarted: requests for a further page of a list that read the first page instead, because the continue
+	// token was unknown
 	PagesRestarted int64 `json:"pagesRestarted,omitempty"`
 }
 
 // ReplayKind counts requests of one verb and resource.
 type ReplayKind struct {
 	Verb          string           `json:"verb"`
-	Resource      string           `json:"resource"` // such as pods/status
-	Due           int64            `json:"due"`      // due requests
+	Resource      string           `json:"resource"` // resource of the requests, such as pods/status
+	Due           int64            `json:"due"`      // number of due requests
 	Sent          int64            `json:"sent"`
-	Codes         map[string]int64 `json:"codes"`      // responses by status, failures by kind as in [Requests](#requests)
+	Codes         map[string]int64 `json:"codes"`      // responses by status, and failures by kind, as in [Requests](#requests)
 	RecordedCodes map[string]int64 `json:"traceCodes"` // responses in the recording, by status
 }
 
@@ -67,17 +68,17 @@ type ReplayShare struct {
 
 // ReplayWatches counts the watches of a replay.
 type ReplayWatches struct {
-	Due         int64            `json:"due"`    // due watches
-	Opened      int64            `json:"opened"` // watches with response 200
+	Due         int64            `json:"due"`    // number of due watches
+	Opened      int64            `json:"opened"` // number of watches with response 200
 	Codes       map[string]int64 `json:"codes"`
-	Open        int64            `json:"open,omitempty"` // currently open; 0 after the run
-	OpenMax     int64            `json:"openMax"`        // most watches open at the same time
+	Open        int64            `json:"open,omitempty"` // number of currently open watches; 0 after the run
+	OpenMax     int64            `json:"openMax"`        // largest number of watches open at the same time
 	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended earlier than in the recording
 	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times that watches were open
-	DueSeconds  float64          `json:"dueHeldSeconds"` // the same in the recording
+	DueSeconds  float64          `json:"dueHeldSeconds"` // sum of the times that the watches are open in the recording
 	OpenLatency Latency          `json:"openLatency"`
 	Events      int64            `json:"events"`
-	Bytes       int64            `json:"bytes"` // size of all events
+	Bytes       int64            `json:"bytes"` // total size of all events
 }
 
 // ShareOf returns the fraction of responses that have the status code, in the recording and in its replay. It ignores requests

@@ -47,56 +47,55 @@ const (
 
 // Result is the content of result.json: the judged run.
 type Result struct {
-	Schema string `json:"schema"` // stormglass.result/v1
+	Schema string `json:"schema"` // always stormglass.result/v1
 	Run    Run    `json:"run"`
-	// Verdict: "pass", "fail" or "no data" ([rules](objectives.md#verdicts))
+	// Verdict: verdict on the run: "pass", "fail" or "no data" ([rules](objectives.md#verdicts))
 	Verdict Verdict `json:"verdict"`
 	// ExitCode: [exit code](objectives.md#verdicts) of `loadgen run`: 0, 1, 3 or 4
 	ExitCode int      `json:"exitCode"`
 	Reasons  []string `json:"reasons"`         // why the verdict is not "pass"
-	Notes    []string `json:"notes,omitempty"` // caveats of the verdict
+	Notes    []string `json:"notes,omitempty"` // limitations of the verdict
 	// BusyMachine: phases measured on a [busy machine](objectives.md#a-busy-machine), and why it was busy
 	BusyMachine  []string        `json:"busyMachine,omitempty"`
 	Gates        []Gate          `json:"gates"`
-	Alerts       []Alert         `json:"alerts,omitempty"` // only from `loadgen gate`
+	Alerts       []Alert         `json:"alerts,omitempty"` // outcomes of alerts; only from `loadgen gate`
 	Key          []KeyMetric     `json:"keyMetrics"`
 	Measurements Measurements    `json:"measurements"`
-	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // per phase, load, verb and resource
-	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // per phase
-	Diagnosis    *Diagnosis      `json:"diagnosis,omitempty"`  // only if the run did not pass
+	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // parts of the latency, by phase, load, verb and resource
+	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // time that the scheduler used, by phase
+	Diagnosis    *Diagnosis      `json:"diagnosis,omitempty"`  // causes of problems; only if the run did not pass
 	Recovery     *Recovery       `json:"recovery,omitempty"`
 	Signals      []Signal        `json:"signals,omitempty"`
 	Figures      []Figure        `json:"figures,omitempty"`
-	Traces       *Traces         `json:"traces,omitempty"` // only with `--trace`
+	Traces       *Traces         `json:"traces,omitempty"` // summary of the traces; only with `--trace`
 	Components   []ComponentCost `json:"components"`
 }
 
 // Run is the content of run.json: what ran, where and when.
 type Run struct {
-	ID           string    `json:"id"` // unique; label of all objects that the run creates
-	Scenario     string    `json:"scenario"`
-	Variant      string    `json:"variant,omitempty"` // the scenario's variant that ran
-	Started      time.Time `json:"started"`
-	Ended        time.Time `json:"ended"`
-	Seed         int64     `json:"seed"`
-	Overrides    []string  `json:"overrides,omitempty"`    // values of `--set`
-	WithoutGates []string  `json:"withoutGates,omitempty"` // gates that `--without-gate` left out
-	WithoutHooks bool      `json:"withoutHooks,omitempty"` // `--no-hooks` left out the hooks
-	Warnings     []string  `json:"warnings,omitempty"`     // from the checks before the start, and from the run
-	// Labels: values of `--label`, by name
-	Labels map[string]string `json:"labels,omitempty"`
+	ID           string            `json:"id"` // unique ID of the run, and label of all objects that the run creates
+	Scenario     string            `json:"scenario"`
+	Variant      string            `json:"variant,omitempty"` // variant of the scenario that ran
+	Started      time.Time         `json:"started"`
+	Ended        time.Time         `json:"ended"`
+	Seed         int64             `json:"seed"`
+	Overrides    []string          `json:"overrides,omitempty"`    // values of `--set`
+	WithoutGates []string          `json:"withoutGates,omitempty"` // gates that `--without-gate` left out
+	WithoutHooks bool              `json:"withoutHooks,omitempty"` // `--no-hooks` left out the hooks
+	Warnings     []string          `json:"warnings,omitempty"`     // warnings from the checks before the start, and from the run
+	Labels       map[string]string `json:"labels,omitempty"`       // values of `--label`, by name
 	// MissedFaults: faults that never began, or ended too early; the run then does not pass
 	MissedFaults []string  `json:"missedFaults,omitempty"`
 	Profiles     []Profile `json:"profiles,omitempty"`
 	Hooks        []Hook    `json:"hooks,omitempty"`
 	Interrupted  bool      `json:"interrupted"` // the user interrupted the run
-	// Aborted: condition in abortOn, or limit such as etcd's quota, that ended the run early; the run then fails
+	// Aborted: condition in abortOn, or limit such as etcd's quota, that ended the run early; such a run fails
 	Aborted string `json:"aborted,omitempty"`
 	// AbortOn: conditions that [end the run early](fuse.md): from the scenario, `--abort-on` and the defaults on a
 	// user's cluster
 	AbortOn []string `json:"abortOn,omitempty"`
 	Failure string   `json:"failure,omitempty"` // how the environment failed (exit code 4)
-	// LostWorkers: generators that were lost or late, and how; the run then could not be judged
+	// LostWorkers: generators that were lost or late, and the reasons; the run then could not be judged
 	LostWorkers []string `json:"lostWorkers,omitempty"`
 	// Left: objects that remain in a user's cluster, the reason, and the command that removes them
 	Left        string       `json:"left,omitempty"`
@@ -106,10 +105,10 @@ type Run struct {
 	RemoteWrite *RemoteWrite `json:"remoteWrite,omitempty"` // samples sent by `--remote-write`
 	// UnexpectedExits: components whose exit ended the control plane; in result.json also exits that no fault explains
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
-	// Files: SHA-256 of each file that affects the verdict, by path, at the end of the run (of the scenario at the
-	// start)
+	// Files: SHA-256, by path, of each file that affects the verdict, at the end of the run; SHA-256 of the scenario
+	// file at the start
 	Files  map[string]string `json:"files,omitempty"`
-	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json with zeros in this field
+	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json, computed with zeros in this field
 }
 
 // CutShort returns the reason why a run ended early, or "" if it did not end early.
@@ -139,15 +138,15 @@ type Versions struct {
 
 // VersionMove is one upgrade or downgrade during a run.
 type VersionMove struct {
-	Of      string `json:"of"` // "etcd" or "kubernetes"
+	Of      string `json:"of"` // product that changed: "etcd" or "kubernetes"
 	Version string `json:"version"`
-	// On: names or kinds of the components; absent: all
+	// On: names or kinds of the components that changed; absent: all components
 	On []string `json:"on,omitempty"`
 }
 
 // Host is the machine that ran the generator.
 type Host struct {
-	OS          string `json:"os"` // such as linux/amd64
+	OS          string `json:"os"` // operating system and architecture, such as linux/amd64
 	Kernel      string `json:"kernel"`
 	CPUs        int    `json:"cpus"`
 	CPUModel    string `json:"cpuModel,omitempty"`
@@ -155,7 +154,8 @@ type Host struct {
 	Descriptors uint64 `json:"descriptorLimit"`
 }
 
-// Facts returns the versions of the programs and the properties of the host, by name, to show how two runs differ.
+// Facts returns the versions of the programs and the properties of the host, each with its name, to show how two runs
+// differ.
 func Facts(v Versions, h Host) map[string]string {
 	return map[string]string{
 		"Stormglass": v.Stormglass, "Kubernetes": v.Kubernetes, "etcd": v.Etcd, "Go": v.Go,
@@ -166,7 +166,7 @@ func Facts(v Versions, h Host) map[string]string {
 // Cluster is the target of the run.
 type Cluster struct {
 	Bundled bool `json:"bundled"` // Stormglass started the control plane
-	// Name: the kubeconfig's context, "bundled", or "shared" for a bundled control plane that already ran
+	// Name: name of the kubeconfig's context, "bundled", or "shared" for a bundled control plane that already ran
 	Name         string              `json:"name"`
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
@@ -180,28 +180,29 @@ const SharedCluster = "shared"
 
 // Gate is one criterion for the run to pass, with its value and verdict.
 type Gate struct {
-	Name      string   `json:"name"`           // unique in the scenario
+	Name      string   `json:"name"`           // name of the gate, unique in the scenario
 	Objective string   `json:"objective"`      // name of a built-in [objective](objectives.md), or "expr"
-	Expr      string   `json:"expr,omitempty"` // PromQL; absent if the generator measured the value
+	Expr      string   `json:"expr,omitempty"` // PromQL expression; absent if the generator measured the value
 	Over      []string `json:"over"`           // phases that the gate judges
 	Verdict   Verdict  `json:"verdict"`        // "pass", "fail" or "no data"
-	Value     *float64 `json:"value"`          // null: no data
-	// Withheld: measured value that is not judged: the generator was [saturated](objectives.md#no-data-for-the-run),
-	// its delay would decide the verdict, or the value exceeds its bound on a busy machine
+	Value     *float64 `json:"value"`          // measured value; null: no data
+	// Withheld: measured value that is not judged, because the generator was
+	// [saturated](objectives.md#no-data-for-the-run), because the generator's delay would decide the verdict, or
+	// because the value exceeds its bound on a busy machine
 	Withheld *float64 `json:"withheld,omitempty"`
-	// AtLeast: the value is a lower bound: the awaited state was not observed, or a phase had no data
+	// AtLeast: the value is a lower bound, because the awaited state was not observed or a phase had no data
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Bound   float64 `json:"bound"`
 	// BrokenIn: phases whose value broke the bound; absent if one value covers several phases
 	BrokenIn   []string `json:"brokenIn,omitempty"`
-	WorstPhase string   `json:"worstPhase,omitempty"` // phase of the value, if it is one phase
-	WorstLoad  string   `json:"worstLoad,omitempty"`  // load of the value, if it is one load
-	Op         string   `json:"op"`                   // required comparison of value and bound: "<=" or ">="
+	WorstPhase string   `json:"worstPhase,omitempty"` // phase with the gate's value, if it is one phase
+	WorstLoad  string   `json:"worstLoad,omitempty"`  // load with the gate's value, if it is one load
+	Op         string   `json:"op"`                   // operator between value and bound for the gate to pass: "<=" or ">="
 	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
 	// number
 	Unit   string `json:"unit"`
 	Detail string `json:"detail,omitempty"` // how the value was computed, or why it is missing
-	// TooShort: no data, because the run or phase is shorter than the alert's `for`, offset or interval
+	// TooShort: the gate has no data, because the run or phase is shorter than the alert's `for`, offset or interval
 	TooShort bool `json:"tooShort,omitempty"`
 	// Allowed: `loadgen gate --allow-no-data` accepts that the gate has no data
 	Allowed bool `json:"allowed,omitempty"`
@@ -212,11 +213,11 @@ type Alert struct {
 	Name string `json:"name"` // name of the alert
 	// Outcome: "fired", "pending" (active for less than its `for`), "silent" or "no data"
 	Outcome string `json:"outcome"`
-	// Verdict: of the alert's gate; absent: the alert does not affect the run's verdict
+	// Verdict: verdict of the alert's gate; absent: the alert does not affect the verdict of the run
 	Verdict       Verdict `json:"verdict,omitempty"`
 	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time that the alert's condition held
 	Detail        string  `json:"detail"`
-	Expr          string  `json:"expr"` // PromQL of the alert's rules, after the replacements of labels by --map
+	Expr          string  `json:"expr"` // PromQL expression of the alert's rules, after --map has replaced labels
 }
 
 // The values of Alert.Outcome.
@@ -229,21 +230,21 @@ const (
 
 // Figure is a metric of a run that comparisons of runs and of variants use.
 type Figure struct {
-	Name      string   `json:"name"` // unique in the scenario
+	Name      string   `json:"name"` // name of the metric, unique in the scenario
 	Objective string   `json:"objective"`
 	Expr      string   `json:"expr,omitempty"`
 	Over      []string `json:"over"`
-	Value     *float64 `json:"value"` // null: no data
+	Value     *float64 `json:"value"` // value of the metric; null: no data
 	AtLeast   bool     `json:"atLeast,omitempty"`
 	Unit      string   `json:"unit"`
-	Better    string   `json:"better"`           // "lower" or "higher"
+	Better    string   `json:"better"`           // better values: "lower" or "higher"
 	Detail    string   `json:"detail,omitempty"` // how the value was computed, or why it is missing
 }
 
 // KeyMetric is one of the four metrics on the first screen of a report.
 type KeyMetric struct {
 	Name string `json:"name"` // name of the metric
-	// Rows: for the whole run: one row, or one per verb, etcd member or scheduling result
+	// Rows: values for the whole run: one row, or one row per verb, etcd member or scheduling result
 	Rows    []KeyRow `json:"rows"`
 	Missing string   `json:"missing,omitempty"` // why there are no rows
 }
@@ -254,13 +255,13 @@ type KeyRow struct {
 	P50   *float64 `json:"p50Seconds,omitempty"`
 	P95   *float64 `json:"p95Seconds,omitempty"`
 	P99   *float64 `json:"p99Seconds,omitempty"`
-	Value *float64 `json:"value,omitempty"` // increase of a counter
-	Count float64  `json:"count"`           // observations
+	Value *float64 `json:"value,omitempty"` // increase of the counter, if the metric is a counter
+	Count float64  `json:"count"`           // number of observations
 }
 
 // ComponentCost holds the resources that one process used in the run, from its process_* metrics.
 type ComponentCost struct {
-	Name           string  `json:"name"` // instance such as etcd-0, or loadgen
+	Name           string  `json:"name"` // instance, such as etcd-0, or loadgen
 	CPUSeconds     float64 `json:"cpuSeconds"`
 	CPUShare       float64 `json:"cpuShare"` // fraction of the CPU time of all components
 	MaxRSSBytes    float64 `json:"maxRSSBytes"`

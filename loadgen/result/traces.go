@@ -3,40 +3,39 @@ package result
 // Traces is a summary of the distributed traces of a run.
 type Traces struct {
 	Sampled  float64 `json:"sampled"`  // sampling rate, 0 to 1
-	Requests int64   `json:"requests"` // traced requests of loads and other clients
-	Kept     int     `json:"kept"`     // traces in the directory traces/
-	Spans    int64   `json:"spans"`    // received spans
-	// Dropped: dropped spans, requests, export requests or traces, by reason
+	Requests int64   `json:"requests"` // number of traced requests of loads and other clients
+	Kept     int     `json:"kept"`     // number of traces in the directory traces/
+	Spans    int64   `json:"spans"`    // number of received spans
+	// Dropped: number of dropped spans, requests, export requests or traces, by reason
 	Dropped map[string]int64 `json:"dropped,omitempty"`
-	// Incomplete: traced requests whose spans are missing or contradict each other
+	// Incomplete: number of traced requests whose spans are missing or contradict each other
 	Incomplete int64 `json:"incomplete"`
-	// Names: spans by name, at most 200, sorted by total time of the verb and resource, then by share
+	// Names: summaries of spans by name, at most 200, sorted by the total time of the verb and resource, then by share
 	Names []SpanName `json:"names"`
 	// Parts: mean times of parts of the [breakdown](breakdown.md), measured by spans
 	Parts []SpanParts `json:"parts"`
 	// Slowest: the slowest trace of each load, verb, resource and phase, at most 40; then the slowest of each other client
 	// and phase, at most 10; then the writes of the first pod in `pods`
-	Slowest []Trace `json:"slowest"`
-	// Pods: lives of a sample of pods, the longest first
-	Pods []PodLife `json:"pods,omitempty"`
+	Slowest []Trace   `json:"slowest"`
+	Pods    []PodLife `json:"pods,omitempty"` // lives of a sample of pods, sorted by length, longest first
 }
 
 // PodLife is the life of one pod: the last write of its Deployment and of its ReplicaSet before its creation, its own
 // writes, and the first write of an EndpointSlice after them.
 type PodLife struct {
-	Pod     string     `json:"pod"`           // NAMESPACE/NAME
-	Start   int64      `json:"startUnixNano"` // of the first write
+	Pod     string     `json:"pod"`           // pod, as NAMESPACE/NAME
+	Start   int64      `json:"startUnixNano"` // start of the first write
 	Seconds float64    `json:"seconds"`       // from the start of the first write to the end of the last
-	Writes  []PodWrite `json:"writes"`        // by start
+	Writes  []PodWrite `json:"writes"`        // writes, sorted by their start
 }
 
 // PodWrite is a request that created or changed a pod or an object that the pod depends on.
 type PodWrite struct {
-	What    string  `json:"what"`         // verb and object, such as "POST pods/binding"
+	What    string  `json:"what"`         // verb and object of the request, such as "POST pods/binding"
 	Client  string  `json:"client"`       // program or load that sent the request, such as kube-scheduler
-	Start   float64 `json:"startSeconds"` // after the start of the life
+	Start   float64 `json:"startSeconds"` // start of the request, after the start of the pod's life
 	Seconds float64 `json:"seconds"`      // latency of the request
-	Trace   string  `json:"traceId"`      // `loadgen trace` shows it
+	Trace   string  `json:"traceId"`      // ID of the request's trace, for `loadgen trace`
 }
 
 // SpanName is a summary of the spans with one name of one process, in all complete traces of a verb and resource.
@@ -46,9 +45,9 @@ type SpanName struct {
 	Process  string  `json:"process"`
 	Name     string  `json:"name"`            // name of the spans
 	Count    int64   `json:"count"`           // number of spans
-	Requests int64   `json:"requests"`        // complete traces
-	P50      float64 `json:"selfP50Seconds"`  // median time in which none of the span's children ran
-	P99      float64 `json:"selfP99Seconds"`  // p99 of the same time
+	Requests int64   `json:"requests"`        // number of complete traces
+	P50      float64 `json:"selfP50Seconds"`  // median of the time in which none of the span's children ran
+	P99      float64 `json:"selfP99Seconds"`  // p99 of the time in which none of the span's children ran
 	Critical float64 `json:"criticalSeconds"` // mean time on a request's critical path
 	Share    float64 `json:"share"`           // criticalSeconds as a fraction of the requests' mean latency
 }
@@ -59,34 +58,35 @@ type SpanParts struct {
 	Load     string     `json:"load"`
 	Verb     string     `json:"verb"`
 	Resource string     `json:"resource"`
-	Requests int64      `json:"requests"` // complete traces
+	Requests int64      `json:"requests"` // number of complete traces
 	Parts    []SpanPart `json:"parts"`
 }
 
 // SpanPart is the mean time of the spans that belong to one part of a request.
 type SpanPart struct {
-	Name    string  `json:"name"`                 // "fairness", "admission" (only webhooks, on the critical path) or "etcd"
-	Seconds float64 `json:"meanSeconds"`          // mean time
-	Error   float64 `json:"standardErrorSeconds"` // of the mean, because not all requests are traced
+	// Name: part of the request: "fairness", "admission" (only webhooks, on the critical path) or "etcd"
+	Name    string  `json:"name"`
+	Seconds float64 `json:"meanSeconds"`          // mean time in the part
+	Error   float64 `json:"standardErrorSeconds"` // standard error of the mean, because not all requests are traced
 }
 
-// SpanGrowth is a span that takes more of a request's time in one run than in another.
+// SpanGrowth is a span that takes more of a request's time in the second of two runs than in the first.
 type SpanGrowth struct {
 	Verb     string  `json:"verb"`
 	Resource string  `json:"resource"`
 	Process  string  `json:"process"`
 	Name     string  `json:"name"`     // name of the span
-	A        float64 `json:"aSeconds"` // mean time on a request's critical path
-	B        float64 `json:"bSeconds"` // as aSeconds
+	A        float64 `json:"aSeconds"` // mean time of the span on a request's critical path, in the first run
+	B        float64 `json:"bSeconds"` // mean time of the span on a request's critical path, in the second run
 }
 
 // CauseTrace is the kept trace that shows a cause best.
 type CauseTrace struct {
-	ID       string  `json:"traceId"`         // `loadgen trace` shows it
-	Request  string  `json:"request"`         // verb and resource
+	ID       string  `json:"traceId"`         // ID of the trace, for `loadgen trace`
+	Request  string  `json:"request"`         // verb and resource of the request
 	Seconds  float64 `json:"seconds"`         // latency of the request
-	Span     string  `json:"span"`            // process and name of the span
-	Critical float64 `json:"criticalSeconds"` // time on the critical path
+	Span     string  `json:"span"`            // process and name of the span that shows the cause
+	Critical float64 `json:"criticalSeconds"` // time of the span on the critical path
 }
 
 // Trace is one traced request and its spans.
@@ -102,7 +102,7 @@ type Trace struct {
 	Seconds  float64     `json:"seconds"`       // from startUnixNano to the last byte of the response
 	Status   int         `json:"status,omitempty"`
 	Failure  string      `json:"failure,omitempty"` // kind of failure, if the response was not complete
-	Spans    []TraceSpan `json:"spans"`             // each before its children
+	Spans    []TraceSpan `json:"spans"`             // spans; each span precedes its children
 }
 
 // TraceSpan is a span of a Trace.
@@ -111,24 +111,24 @@ type TraceSpan struct {
 	Process  string  `json:"process"`
 	Name     string  `json:"name"`             // name of the span
 	Detail   string  `json:"detail,omitempty"` // what the span worked on: a webhook, a key in etcd or a URL
-	Start    float64 `json:"startSeconds"`     // after the start of the trace
+	Start    float64 `json:"startSeconds"`     // start of the span, after the start of the trace
 	Seconds  float64 `json:"seconds"`          // length of the span
-	Self     float64 `json:"selfSeconds"`      // time in which no child ran
-	Critical float64 `json:"criticalSeconds"`  // time on the critical path
+	Self     float64 `json:"selfSeconds"`      // time in which none of the span's children ran
+	Critical float64 `json:"criticalSeconds"`  // time of the span on the critical path
 	// Path: parts of the span on the critical path; their sum is criticalSeconds
 	Path   []TracePart  `json:"path,omitempty"`
 	Failed bool         `json:"failed,omitempty"`
 	Events []TraceEvent `json:"events,omitempty"`
 }
 
-// TraceEvent is a moment in a span.
+// TraceEvent is an event in a span.
 type TraceEvent struct {
-	At   float64 `json:"atSeconds"` // after the start of the trace
+	At   float64 `json:"atSeconds"` // time of the event, after the start of the trace
 	Name string  `json:"name"`      // name of the event
 }
 
 // TracePart is a part of a trace, in seconds after its start.
 type TracePart struct {
-	From float64 `json:"fromSeconds"` // start
-	To   float64 `json:"toSeconds"`   // end
+	From float64 `json:"fromSeconds"` // start of the part
+	To   float64 `json:"toSeconds"`   // end of the part
 }

@@ -5,23 +5,23 @@ import "fmt"
 // Transition holds the times that objects took from one state to another, measured when events arrived at the
 // generator's watch.
 type Transition struct {
-	Name     string `json:"name"` // name in the scenario
+	Name     string `json:"name"` // name of the transition in the scenario
 	Resource string `json:"resource"`
 	From     string `json:"from"`
 	To       string `json:"to"`
-	// Began: objects that reached the first state, including open and gone
+	// Began: number of objects that reached the first state, including the objects in `open` and `gone`
 	Began      int64 `json:"began"`
 	Open       int64 `json:"open,omitempty"`       // objects that had not reached the second state at the end
-	Gone       int64 `json:"gone,omitempty"`       // objects deleted before the second state; not in the latencies
-	Unmeasured int64 `json:"unmeasured,omitempty"` // objects seen only in a list; not in began
-	// Relists: lists after a lost watch; changes in the meantime are seen late
+	Gone       int64 `json:"gone,omitempty"`       // objects deleted before they reached the second state; not in `latency`
+	Unmeasured int64 `json:"unmeasured,omitempty"` // objects seen only in a list; not in `began`
+	// Relists: number of lists after a lost watch; changes between the loss and the list are seen late
 	Relists int64 `json:"relists,omitempty"`
 	// Latency: time between the states; open objects count as longer than all others (clamped)
 	Latency  Latency `json:"latency"`
 	External Latency `json:"external"`
 	// SoFar: like latency, but open objects count with their time until the end; absent without open objects
 	SoFar         *Latency `json:"soFar,omitempty"`
-	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // soFar without the generator's stalls
+	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // `soFar` without the generator's stalls
 }
 
 // checkTransitions returns an error if a transition occurs twice in the phase, or if its counts do not add up.

@@ -7,10 +7,10 @@ const TrendSchema = "stormglass.trend/v1"
 
 // Trend holds the figures (compared metrics) of all runs of a scenario.
 type Trend struct {
-	Schema   string        `json:"schema"` // stormglass.trend/v1
+	Schema   string        `json:"schema"` // always stormglass.trend/v1
 	Scenario string        `json:"scenario"`
-	Runs     []TrendRun    `json:"runs"`    // sorted by their start
-	Figures  []TrendFigure `json:"figures"` // in the scenario's order
+	Runs     []TrendRun    `json:"runs"`    // runs, sorted by their start
+	Figures  []TrendFigure `json:"figures"` // compared metrics, in the scenario's order
 	Notes    []string      `json:"notes,omitempty"`
 }
 
@@ -25,17 +25,18 @@ type TrendRun struct {
 type TrendFigure struct {
 	Name   string     `json:"name"` // name of the figure
 	Unit   string     `json:"unit"`
-	Better string     `json:"better"` // "lower" or "higher"
-	Values []*float64 `json:"values"` // one per run; null: no data
-	// Spikes: indexes in `runs` of single values far from their neighbours; the search for changes omits them
+	Better string     `json:"better"` // better values: "lower" or "higher"
+	Values []*float64 `json:"values"` // one value per run; null: no data
+	// Spikes: indexes in `runs` of single values that are far from their neighbours; the search for changes omits these
+	// values
 	Spikes  []int         `json:"spikes,omitempty"`
 	Changes []TrendChange `json:"changes"`
 }
 
 // TrendChange is a change point: the first run of a series with a different mean.
 type TrendChange struct {
-	Run    int     `json:"run"`    // index in runs
+	Run    int     `json:"run"`    // index of the run in `runs`
 	Before float64 `json:"before"` // mean of the earlier runs since the previous change
 	After  float64 `json:"after"`  // mean of the runs from this one to the next change
-	P      float64 `json:"p"`      // p-value of Welch's t-test between before and after
+	P      float64 `json:"p"`      // p-value of Welch's t-test between the runs in `before` and `after`
 }
