@@ -51,7 +51,7 @@ type listedAlert struct {
 	Severity     string  `json:"severity"`
 	Component    string  `json:"component"`
 	Proof        string  `json:"proof"`
-	FloorSeconds float64 `json:"floorSeconds"` // longest time until the alert fires, if scrapes are 5 s apart
+	FloorSeconds float64 `json:"floorSeconds"` // seconds until the alert fires at the latest, if scrapes are 5 s apart
 	Smallest     string  `json:"smallestFault"`
 	Expr         string  `json:"expr"`
 	ForSeconds   float64 `json:"forSeconds"`
@@ -128,7 +128,7 @@ Exit codes:
 	return cmd
 }
 
-// judge judges the runs in dirs. Without --rule, it fails unless the runs prove every alert.
+// judge judges the runs in dirs. Without the flag --rule, it fails unless the runs prove every alert.
 func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
 		return exitcode.Usagef("--proof, --out and --controlplane apply only to new runs (remove these flags, or the directories)")
@@ -155,7 +155,7 @@ func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	return p.show(cmd, all)
 }
 
-// same returns the canonical path of a directory. All paths that lead to one directory have the same canonical path.
+// same returns the canonical path of dir, which is the same for all paths that lead to one directory.
 func same(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

@@ -85,8 +85,8 @@ type cleanup struct {
 
 	cmd *cobra.Command
 	ui  *tui
-	at  string // the cluster
-	by  string // how cleanup selects the objects
+	at  string // name of the cluster, for messages
+	by  string // how cleanup selects the objects, for messages
 
 	left cluster.Leftovers
 }

@@ -85,7 +85,8 @@ func completed(args []string) *scenario.Scenario {
 	return s
 }
 
-// completeSet completes the path of a scenario field, one level at a time: "nodes.", then "nodes.count=".
+// completeSet completes the path of a scenario field that the user has typed after --set. It completes one level at a
+// time: "nodes.", then "nodes.count=".
 func completeSet(args []string, typed string) []string {
 	s := completed(args)
 	if s == nil {

@@ -149,8 +149,8 @@ var exitOf = map[string]int{result.Healthy: exitcode.Pass, result.Diagnosed: exi
 const liveEvery = 15 * time.Second
 
 // follow calls `diagnose` at the interval `every` until ctx ends. It shows each diagnosis that differs from the
-// previous one, and each new error. Only a usage error in the first diagnosis ends follow: a later usage error comes
-// from a changed file or Prometheus server.
+// previous one, and passes each new error to `failed`. Only a usage error in the first diagnosis ends follow. A later
+// usage error comes from a changed file or Prometheus server.
 func follow(ctx context.Context, every time.Duration, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()

@@ -101,7 +101,7 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 }
 
 // prometheusDiagnosis returns a function that diagnoses metrics from a Prometheus server. It diagnoses the time that o
-// sets or, by default, the time up to the call. While a problem lasts, later calls keep the comparison period from
+// sets or, by default, the time until the call. While a problem lasts, later calls keep the comparison period from
 // before the problem, as long as the server has data from that period.
 func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
@@ -179,8 +179,8 @@ func diagnosePrometheus(ctx context.Context, p promimport.Config, o diagnoseOpti
 	return d, ofPrometheus(ctx, source, err)
 }
 
-// ofPrometheus adds the URL of the Prometheus server to an error. If the server scrapes no API server, or no component at
-// all, ofPrometheus also adds the names of the server's jobs.
+// ofPrometheus adds the URL of the Prometheus server to err. If the server scrapes no API server, or no component at
+// all, ofPrometheus also adds the names of the server's scrape jobs.
 func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
 	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) && !source.Scrapes(ctx) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))
@@ -197,8 +197,8 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 // longest is the maximum length of the comparison period and of the diagnosed time with a Prometheus server.
 const longest = 48 * time.Hour
 
-// bounded returns an error if the comparison period or the diagnosed time is too long or has too many steps. It does
-// not check the number of steps if the step is zero (unknown).
+// bounded returns an error if the comparison period or the diagnosed time is too long or has too many steps. If the
+// step is zero (unknown), bounded does not check the number of steps.
 func (o diagnoseOptions) bounded(times diagnosis.Options) error {
 	for _, s := range o.spans(&times) {
 		if s.text == "" {

@@ -71,7 +71,7 @@ the format has no staleness markers. The run's directory is not changed.`,
 	return cmd
 }
 
-// exportAttempts is the maximum number of attempts to send a request. All attempts to reach an unreachable receiver
+// exportAttempts is the maximum number of attempts to send a request. If the receiver is unreachable, all attempts
 // together take two minutes.
 const exportAttempts = 15
 

@@ -10,14 +10,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// fuseFlags are the flags that end a run early, limit what a run sends, and protect the cluster under test.
+// fuseFlags are the safety flags: they end a run early, limit what a run sends, and protect the cluster under test.
 type fuseFlags struct {
 	abortOn, maps              []string
 	rules, maxRate, takeLock   string
 	noLock, cleanupJob, dryRun bool
 }
 
-// addOnClusters adds the flags that protect a user's cluster. Call it after addOnPlanes.
+// addOnClusters adds the flags that protect a user's cluster. The caller must call addOnPlanes first.
 func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
 	flags.Lookup("abort-on").Usage += "; none disables the default conditions for your own cluster"
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents a second run on the cluster")
@@ -34,7 +34,7 @@ func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, without creating anything")
 }
 
-// into copies the flags to fuse. image is the image of the Job that cleans up in the cluster. `others` reports whether
+// into copies the flags to fuse. image is the image of the Job that cleans up in the cluster. `others` says whether
 // other flags use image, too.
 func (f *fuseFlags) into(fuse *run.Fuse, image string, others bool) error {
 	*fuse = run.Fuse{AbortOn: f.abortOn, Rules: f.rules, Map: f.maps, NoLock: f.noLock, TakeLock: f.takeLock}

@@ -93,9 +93,9 @@ does not pass.`,
 	return cmd
 }
 
-// checkWritable returns an error if the file of a flag is not writable. Call it before other work. It refuses an
-// existing file, unless the text `mark` in the first kilobyte shows that the flag wrote the file earlier. It removes a
-// file that it has created.
+// checkWritable returns an error if the file of a flag is not writable. It refuses an existing file, unless the text
+// `mark` in the first kilobyte shows that the flag wrote the file earlier. It removes a file that it has created.
+// Commands call it before they start their work.
 func checkWritable(flag, file, mark string) error {
 	if file == "" {
 		return nil

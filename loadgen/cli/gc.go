@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// quietGC is the GOGC with which the heap of a generator grows by half of its live size before a garbage
+	// quietGC is the value of GOGC at low allocation rates: the heap grows by half of its live size before a garbage
 	// collection.
 	quietGC = 50
-	// busyGC is the GOGC with which the heap grows to three times its live size. With Go's default of 100, garbage
-	// collection took half of the generator's CPU time while thousands of nodes registered. The control plane on the
-	// same machine lacked this time.
+	// busyGC is the value of GOGC at high allocation rates: the heap grows to three times its live size. With Go's
+	// default of 100, garbage collection took half of the generator's CPU time while thousands of nodes registered. The
+	// control plane on the same machine lacked this time.
 	busyGC = 200
-	// busyRate is the lowest allocation rate, in bytes per second, at which busyGC applies. Below it, quietGC costs
-	// less than 1% of a processor.
+	// busyRate is the lowest allocation rate, in bytes per second, at which tuneGC sets busyGC. At lower rates, quietGC
+	// costs less than 1% of a processor.
 	busyRate = 16 << 20
 )
 
@@ -53,7 +53,7 @@ func tuneGC(ctx context.Context) {
 	}
 }
 
-// gcPercent returns the growth of the heap before a garbage collection, in percent, at an allocation rate in bytes per second.
+// gcPercent returns the value of GOGC, in percent, for an allocation rate in bytes per second.
 func gcPercent(rate uint64) int {
 	if rate >= busyRate {
 		return busyGC

@@ -47,7 +47,7 @@ type importFlags struct {
 	out     string
 	partial bool
 	sets    []string
-	values  []string // files
+	values  []string // paths of the values files
 	options importer.Options
 }
 

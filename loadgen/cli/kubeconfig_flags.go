@@ -15,7 +15,7 @@ import (
 // supported), or for a proxy (the kubeconfig or the environment sets it).
 type kubeconfigFlags struct {
 	current bool
-	names   []string // names of the flags that are valid only with a user's cluster
+	names   []string // names of the flags that are valid only for a user's cluster
 }
 
 func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {

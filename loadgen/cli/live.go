@@ -16,7 +16,7 @@ type liveFlags struct {
 	plain bool
 	web   string
 
-	served *web.Server // serves the web page; nil without --web
+	served *web.Server // server of the web page; nil without --web
 }
 
 func (f *liveFlags) add(flags *pflag.FlagSet) {
@@ -56,7 +56,7 @@ func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *run.Options, signals *
 	return nil
 }
 
-// finish shows the report in the browsers that show the web page.
+// finish makes the browsers that show the web page show the report in dir instead.
 func (f *liveFlags) finish(dir string, hurry <-chan struct{}) error {
 	return f.served.Finish(dir, hurry)
 }

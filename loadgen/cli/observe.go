@@ -112,8 +112,8 @@ func printObserver(w io.Writer, url, config string, output *commandline.Output) 
 	})
 }
 
-// untilParentEnds returns a context that ends when the parent process ends, if the parent process requested this with
-// control.ParentPipeEnv.
+// untilParentEnds returns a context that ends when the parent process ends, if the parent process requested this by
+// setting the environment variable control.ParentPipeEnv.
 func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	text, asked := os.LookupEnv(control.ParentPipeEnv)
 	if !asked {
@@ -184,7 +184,7 @@ func (p *prometheusFlags) into(o *run.Options) error {
 	return nil
 }
 
-// alone checks the Prometheus server flags. It ignores other flags.
+// alone checks these flags without regard to other flags of the command.
 func (p *prometheusFlags) alone() error {
 	if p.config.URL != "" {
 		if _, err := promimport.New(p.config); err != nil {

@@ -157,7 +157,8 @@ func (m *pageModel) faults() line {
 	return line{{"faults      ", ""}, {clean(strings.Join(m.snapshot.Faults, " · ")), bold}}
 }
 
-// conditions returns a line with the number of gates that will judge the run and the conditions that end it early.
+// conditions returns a line with the number of gates that will judge the run, and with the conditions that end the run
+// early.
 func (m *pageModel) conditions() line {
 	gates := fmt.Sprintf("%d gates are judged at the end", m.snapshot.Gates)
 	switch m.snapshot.Gates {
@@ -205,8 +206,8 @@ func helpLines() []line {
 	return all
 }
 
-// charts returns the charts, two in each row, in at most `rows` lines. The last line states how much time one column
-// covers.
+// charts returns the charts, two in each row, in at most `rows` lines. The last line says how much time one column of a
+// chart covers.
 func (m *pageModel) charts(columns, rows int) []line {
 	all := m.barCharts()
 	across := (len(all) + 1) / 2
@@ -235,7 +236,7 @@ func (m *pageModel) charts(columns, rows int) []line {
 	return append(out, line{{caption, dim}})
 }
 
-// step returns the smallest number of seconds per column with which all points fit into the width.
+// step returns the smallest number of seconds per column with which all points fit into a chart of the given width.
 func (m *pageModel) step(width int) int {
 	for _, step := range []int{1, 2, 5, 10, 15, 30} {
 		if (len(m.points)+step-1)/step < width {
@@ -250,7 +251,7 @@ type barChart struct {
 	title  string
 	value  func(point) float64
 	behind func(point) float64
-	dips   bool // whether a column shows its smallest value, because low values matter
+	dips   bool // each column shows the smallest value of its points, because low values matter
 	format func(float64) string
 }
 
@@ -279,7 +280,7 @@ func (m *pageModel) barCharts() []barChart {
 	return all[:min(len(all), 4)]
 }
 
-// lines returns the chart as lines: the title with the maximum of the scale, and the bars.
+// lines returns the chart as lines: first the title and the maximum of the scale, then the bars.
 func (c barChart) lines(m *pageModel, width, high, step int) []line {
 	values := m.column(c.value, step, width, c.dips)
 	var behind []float64
@@ -322,7 +323,8 @@ func (m *pageModel) column(of func(point) float64, step, width int, smallest boo
 // blocks are the characters for a bar with a height of 0 to 8 eighths of a line.
 const blocks = " ▁▂▃▄▅▆▇█"
 
-// bars draws values as columns of blocks, on a scale from 0 to top. It returns `high` rows, the highest row first.
+// bars draws each value as a column of blocks, on a scale from 0 to top. It returns `high` rows, the highest row first.
+// If behind is not nil, bars draws its values in a light style behind the bars.
 func bars(values, behind []float64, top float64, high int) []string {
 	eighths := func(v float64) int {
 		if top <= 0 || v <= 0 {

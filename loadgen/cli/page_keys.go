@@ -3,7 +3,7 @@ package cli
 // keyParser finds the keys in the input from a terminal. It ignores pasted text and escape sequences, such as arrow keys.
 type keyParser struct {
 	state  keyState
-	digits string // parameter of the escape sequence
+	digits string // parameter of the current escape sequence
 	pasted bool
 }
 
@@ -11,9 +11,9 @@ type keyState int
 
 const (
 	keyPlain  keyState = iota
-	keyEscape          // after ESC
-	keyCSI             // in ESC [ ...
-	keySS3             // after ESC O
+	keyEscape          // the last byte was ESC
+	keyCSI             // inside an escape sequence that begins with ESC [
+	keySS3             // the last bytes were ESC O
 )
 
 // The parameters of the escape sequences that a terminal sends before and after pasted text.

@@ -19,12 +19,12 @@ type page struct {
 
 	mu       sync.Mutex
 	model    pageModel
-	terminal *rawTerminal // nil: not open yet
+	terminal *rawTerminal // the terminal that shows the page; nil until the page opens
 	over     bool         // whether the page was closed, or the terminal cannot show it
 	steps    []string     // steps to print to the terminal when the page is closed
 	quitting bool
 
-	writing sync.Mutex // locked while a goroutine writes to the terminal
+	writing sync.Mutex // held while a goroutine writes to the terminal
 	dirty   chan struct{}
 	closing chan struct{}
 	tasks   sync.WaitGroup
@@ -54,8 +54,8 @@ func (p *page) show(s run.Snapshot) bool {
 	return true
 }
 
-// open opens the page on the terminal, and reports whether the terminal can show it. If not, later calls return false,
-// too. The caller holds mu.
+// open opens the page on the terminal, and reports whether the terminal can show it. If open returns false, later calls
+// return false, too. The caller holds mu.
 func (p *page) open() bool {
 	t, err := openTerminal()
 	if err != nil {
@@ -181,7 +181,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// quit does the same as one Ctrl-C. Only the first call has an effect: a long key press must not skip the orderly end.
+// quit does the same as the first Ctrl-C. Only the first call of quit has an effect, because a long key press must not
+// skip the orderly end.
 func (p *page) quit() string {
 	p.mu.Lock()
 	again := p.quitting

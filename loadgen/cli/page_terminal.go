@@ -14,7 +14,7 @@ import (
 type rawTerminal struct {
 	file    *os.File
 	before  unix.Termios
-	columns int // width of the last frame
+	columns int // width of the last frame in characters
 	rows    int
 }
 

@@ -25,7 +25,7 @@ func (l line) plain() string {
 	return b.String()
 }
 
-// fit truncates the line to a width, or pads it with spaces.
+// fit truncates the line to a width in columns, or pads the line with spaces to this width.
 func (l line) fit(width int) line {
 	out := l.cut(width)
 	if room := width - len([]rune(out.plain())); room > 0 {

@@ -40,7 +40,7 @@ func previewAB(cmd *cobra.Command, o ab.Options, output *commandline.Output) err
 	return output.Write(w, p, func() error { return p.WriteText(w) })
 }
 
-// withoutRevisions removes the specs of Git revisions, because a preview does not build them.
+// withoutRevisions removes the specs that name Git revisions, because a preview does not build these revisions.
 func withoutRevisions(specs []string) []string {
 	return slices.DeleteFunc(slices.Clone(specs), func(spec string) bool { return strings.HasPrefix(spec, "rev=") })
 }

@@ -112,7 +112,7 @@ func checkPrune(cmd *cobra.Command, c prune.Criteria) error {
 	return nil
 }
 
-// pruned is the result of the command.
+// pruned is the output of the command prune.
 type pruned struct {
 	DryRun  bool             `json:"dryRun"`
 	Freed   int64            `json:"freedBytes"` // with DryRun, the maximum number of bytes that would be freed

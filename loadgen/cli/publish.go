@@ -79,7 +79,8 @@ changed. The exit code does not depend on verdicts.`,
 	return cmd
 }
 
-// newSummary returns the Markdown about the runs in an index, compared with the runs in the directory baseline, if any.
+// newSummary returns a Markdown summary of the runs in an index. If baseline is set, it compares them with the runs in
+// this directory.
 func newSummary(ctx context.Context, index *runs.Index, baseline string) (text bytes.Buffer, err error) {
 	var known *runs.Index
 	if baseline != "" {

@@ -98,8 +98,8 @@ Equal names have equal hashes.`,
 	return cmd
 }
 
-// auditGCPercent makes garbage collections more frequent. A recording keeps only a few bytes of each request, so most of
-// its heap is garbage.
+// auditGCPercent is the GOGC of a recording. It is low, so garbage collections are frequent: a recording keeps only a
+// few bytes of each request, so most of its heap is garbage.
 const auditGCPercent = 20
 
 func timeFlag(flag, text string, into *time.Time) error {

@@ -20,7 +20,7 @@ import (
 type renderFlags struct {
 	on    bool
 	claim string
-	asked cluster.Kubeconfig // cluster in which to look up resources; empty: none
+	asked cluster.Kubeconfig // cluster in which to look up resources; empty means no cluster
 }
 
 func (f *renderFlags) add(flags *pflag.FlagSet) {
@@ -61,8 +61,8 @@ func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string
 	return err
 }
 
-// takes returns the names of those flags for the workers' Job that also apply to the Job of a rendered run. It returns
-// none without --render.
+// takes returns the names of the flags that apply both to the workers' Job and to the Job of a rendered run. Without
+// --render, it returns no names.
 func (f renderFlags) takes(w workerFlags) []string {
 	if f.on {
 		return w.jobNames()

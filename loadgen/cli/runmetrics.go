@@ -80,7 +80,7 @@ type exportOptions struct {
 	Writer   io.Writer
 	Dir      string
 	Receiver remotewrite.Config
-	// Log logs when the receiver becomes unavailable and when it is available again.
+	// Log is called when the receiver becomes unavailable and when it is available again.
 	Log func(format string, args ...any)
 }
 

@@ -10,10 +10,10 @@ import (
 // purpose is a group of built-in scenarios that serve the same purpose.
 type purpose struct {
 	title string
-	names []string // sorted
+	names []string // names of the scenarios, sorted
 }
 
-// purposes lists patterns (path.Match) for the names of the scenarios of each purpose.
+// purposes lists the purposes in order, with patterns (path.Match) for the names of their scenarios.
 var purposes = []struct{ title, patterns string }{
 	{"Getting started", "rollout-demo replay-demo"},
 	{"Load and scale tests", "rollout-500 node-failure-storm watch-flood watch-flood-20000 api-mix object-churn nodes-5000"},

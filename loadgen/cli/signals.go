@@ -61,16 +61,16 @@ func (c *signalCount) next(at time.Time, patient bool) int {
 	return map[int]int{1: endInOrder, 2: hurryUp}[c.acted]
 }
 
-// interrupts tells a command about the second signal. The first signal only ends the command's context.
+// interrupts tells a command about the user's second signal. The first signal only ends the command's context.
 type interrupts struct {
 	hurried chan struct{}
 	patient atomic.Bool
 	before  atomic.Pointer[func()]
-	brief   atomic.Bool // whether the command needs no orderly end, unless patient is set
+	brief   atomic.Bool // the command needs no orderly end, unless `patient` is set
 }
 
-// endBrief ends the program if its command needs no orderly end but is still running, for example because it waits for a
-// file.
+// endBrief ends the program immediately if its command needs no orderly end but is still running, for example because
+// it waits for a file.
 func (i *interrupts) endBrief() {
 	if !i.brief.Load() || i.patient.Load() {
 		return
@@ -92,12 +92,12 @@ func (i *interrupts) second() <-chan struct{} {
 	return i.hurried
 }
 
-// prints makes the next signal end the program. A command calls prints when only its result remains to be printed,
-// because writing to a pipe may block.
+// prints makes the next signal end the program immediately. A command calls prints when it only has to print its
+// result, because writing to a pipe may block.
 func (i *interrupts) prints() { i.patient.Store(false) }
 
 // isBrief reports whether a command can end soon after the first signal. Such a command starts no processes and creates
-// nothing in a cluster, or it calls the method `second` first.
+// nothing in a cluster, or it first calls interrupts.second.
 func isBrief(cmd *cobra.Command) bool {
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()

@@ -148,13 +148,14 @@ func podNamed(pods []result.PodLife, name string) (life result.PodLife, found bo
 	return life, found, nil
 }
 
-// traceFilter selects traces. A zero field selects all.
+// traceFilter selects traces. A field with its zero value selects all traces.
 type traceFilter struct {
 	phase, load, client string
-	failed              bool // only failed requests
+	failed              bool // select only failed requests
 }
 
-// of returns the selected traces. It fails if no trace has the phase, load or client. It changes `all`.
+// of returns the selected traces. It fails if no trace has the phase, load or client of the filter. It changes the
+// slice `all`.
 func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 	for _, field := range []struct {
 		name, want string
@@ -196,7 +197,7 @@ func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
 	flags.StringVar(&s.File, "trace-file", "", "read the spans of your cluster from this `file`, to which an OpenTelemetry Collector appends OTLP/JSON")
 }
 
-// traceShare is the value of --trace, a percentage. It adds an override to sets.
+// traceShare is the value of --trace, a percentage. Setting it adds an override of tracing.sample to sets.
 type traceShare struct{ sets *[]string }
 
 func (traceShare) String() string { return "" }

@@ -31,12 +31,12 @@ type tui struct {
 	mu       sync.Mutex
 	w        io.Writer
 	terminal bool
-	quiet    bool // whether to print only questions
+	quiet    bool // print only questions
 	columns  int
-	drawn    bool // whether the live line is on the terminal
+	drawn    bool // the live line is on the terminal
 	began    time.Time
-	plain    time.Time // time of the last plain live line
-	page     *page     // page of a run, if the terminal is large enough; otherwise nil
+	plain    time.Time // when the last live line was written to an output that is not a terminal
+	page     *page     // page that shows the run; nil if there is none
 }
 
 func newTUI(cmd *cobra.Command) *tui {
@@ -61,7 +61,8 @@ func (t *tui) Step(line string) {
 	fmt.Fprintln(t.w, line)
 }
 
-// tell is like Step, but writes the line even if progress is off. Use it for lines that the user requested.
+// tell is like Step, but writes the line even if the user has turned progress off. It is for lines that the user
+// requested.
 func (t *tui) tell(line string) {
 	if t.quiet {
 		fmt.Fprintln(t.w, terminal.CleanLines(line))
