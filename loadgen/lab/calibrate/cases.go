@@ -25,7 +25,7 @@ type podCase struct {
 	change func(*corev1.Pod)
 	// until reports whether a pod has reached the state that `await` waits for. Nil means that the pod must be Ready.
 	until func(*corev1.Pod) bool
-	job   bool // a Job creates the pods
+	job   bool // the pods are created by a Job
 }
 
 const gate = "stormglass.dev/calibrated"

@@ -41,14 +41,14 @@ func openLog(path string) (*reader, error) {
 	return &reader{file: file, text: bufio.NewReader(file)}, nil
 }
 
-// Keys in counts of the requests that an idle node sends: it renews its Lease and reports its status.
+// Keys in `counts` of the requests that an idle node sends to renew its Lease and to report its status.
 const (
 	renewal    = "update leases"
 	nodeReport = "patch nodes/status"
 )
 
-// read adds to each node's counts the requests that were logged since the last call, except requests with a key in
-// `but`. `added` is the number of added requests.
+// read adds to each node's counts the requests that were logged since the last call, except requests whose key is in
+// `but`. It returns the number of added requests.
 func (r *reader) read(into map[string]counts, but ...string) (added int, err error) {
 	err = r.each(func(e *auditv1.Event) {
 		of, ok := into[sender(e.User.Username, e.UserAgent)]
@@ -108,14 +108,15 @@ func keyOf(e *auditv1.Event) string {
 	return verb + " " + resource
 }
 
-// ofMachine reports whether an Event is the warning that this machine uses cgroup v1. Such an Event is about the
-// machine, not about the kubelet's work.
+// ofMachine reports whether the request writes an Event that warns that this machine uses cgroup v1. Such an Event is
+// about the machine, not about the kubelet's work.
 func ofMachine(e *auditv1.Event) bool {
 	var event struct{ Reason string }
 	return e.RequestObject != nil && json.Unmarshal(e.RequestObject.Raw, &event) == nil && event.Reason == "CgroupV1"
 }
 
-// row compares the real and the simulated number of requests with one verb and resource, per pod or per node.
+// row compares the number of requests that the real and the simulated node sent with one verb and resource, per pod or
+// per node.
 type row struct {
 	Stage     string  `json:"stage"`
 	Request   string  `json:"request"`
@@ -130,7 +131,7 @@ func (r row) ratio() float64 { return r.Simulated / r.Real }
 
 func (r row) within() bool { return math.Abs(r.Simulated-r.Real) <= tolerance*r.Real }
 
-// compare returns the rows of a stage. It divides all counts by n, the number of pods or nodes.
+// compare returns the rows of a stage of the calibration. It divides all counts by n, the number of pods or nodes.
 func compare(stage string, real, simulated counts, n int) (rows []row) {
 	by := float64(n)
 	for _, key := range union(real, simulated) {

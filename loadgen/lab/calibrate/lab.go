@@ -48,7 +48,7 @@ type lab struct {
 	identities node.Identities
 	node       *realnode.Node
 	rng        *rand.Rand
-	undo       []func() // called by close in reverse order
+	undo       []func() // functions that close calls in reverse order
 }
 
 // close stops and removes everything that the lab started, in reverse order.

@@ -31,7 +31,7 @@ type seenPods struct {
 	mu   sync.Mutex
 	pods map[string][]stamped
 	gone map[string]bool
-	err  error // why the watch ended
+	err  error // reason why the watch ended
 }
 
 // watch starts a watch on the pods. The watch ends when ctx ends.

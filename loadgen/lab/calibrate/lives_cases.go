@@ -14,7 +14,7 @@ import (
 // arguments of the container cause the lifecycle. On the simulated node, the field `life` does.
 type lifeCase struct {
 	name   string // name of the lifecycle, which is part of the pod names; a DNS label
-	says   string // description to print
+	says   string // description of the lifecycle, to print
 	life   scenario.PodLife
 	change func(*corev1.Pod)
 	// until reports whether the pod can be deleted. `all` holds all observed versions of the pod.

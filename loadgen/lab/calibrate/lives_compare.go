@@ -19,7 +19,7 @@ type lived struct {
 	requests counts
 }
 
-// line is a status of a pod as text. `after` is the time in seconds from the first status of the pod to this one.
+// line is a status of a pod as text. `after` is the number of seconds between the pod's first status and this status.
 type line struct {
 	after float64
 	text  string
@@ -36,7 +36,7 @@ func linesOf(all []stamped) (lines []line) {
 	return lines
 }
 
-// shown lists the pod conditions that describe prints, with short names.
+// shown lists the pod conditions that the function describe prints, with short names.
 var shown = []struct {
 	kind corev1.PodConditionType
 	name string
@@ -138,10 +138,10 @@ func podOf(e *auditv1.Event) string {
 	return ""
 }
 
-// pair is a status that both pods had. If only one of them had it, the line of the other is nil.
+// pair is a status of the real pod, the simulated pod or both. The line of a pod that did not have the status is nil.
 type pair struct{ real, simulated *line }
 
-// align returns the statuses of both pods in order. It pairs equal statuses, as many as possible (longest common
+// align returns the statuses of both pods in order. It pairs as many equal statuses as possible (longest common
 // subsequence).
 func align(real, simulated []line) (pairs []pair) {
 	common := make([][]int, len(real)+1) // common[i][j] is the length of the subsequence for real[i:] and simulated[j:]

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The name prefixes of the nodes that only register. Several such nodes are needed: a kubelet sends requests until it
-// sees its own Node, and the time that this takes varies.
+// Name prefixes of the nodes that only register. Several such nodes are needed, because a kubelet sends requests until
+// it sees its own Node, and the time until then varies.
 const (
 	moreReal      = "real-more-"
 	moreSimulated = "simulated-more-"

@@ -72,7 +72,7 @@ func run(args []string) int {
 	return exitcode.Pass
 }
 
-// side is a way to simulate the nodes of a plane. `start` starts the program that simulates them.
+// side is a way to simulate nodes, such as KWOK. `start` starts the program that simulates them.
 type side struct {
 	name  string
 	start func(ctx context.Context, o options, dir, kubeconfig string, client kubernetes.Interface) (*exec.Cmd, error)
@@ -165,8 +165,8 @@ func measure(ctx context.Context, o options, s side) (f figures, err error) {
 	return f, err
 }
 
-// stop ends a program. A second signal makes loadgen skip the removal of its nodes, because the plane is stopped
-// anyway.
+// stop ends a program. It sends a second signal to loadgen, so that loadgen does not remove its nodes: the control
+// plane is stopped anyway.
 func stop(program *exec.Cmd) {
 	_ = program.Process.Signal(os.Interrupt)
 	again := time.AfterFunc(2*time.Second, func() { _ = program.Process.Signal(os.Interrupt) })

@@ -1,6 +1,6 @@
-// Command diagnosis measures how good the diagnosis is. During storms (heavy load) on real control planes, it injects
-// (plants) faults of known kinds. It prints how often the diagnosis finds the kind, the component and the start of each
-// fault from metrics alone.
+// Command diagnosis measures how well the diagnosis of Stormglass works. On real control planes under heavy load
+// (storms), it plants (injects) faults of known kinds. It prints how often the diagnosis finds the kind, the component
+// and the start of each fault from metrics alone.
 package main
 
 import (

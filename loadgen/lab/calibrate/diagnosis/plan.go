@@ -30,26 +30,27 @@ type table struct {
 
 // faultCase is a fault or a load to inject (plant), in three sizes, with the expected diagnosis.
 type faultCase struct {
-	Name         string
-	On           []string // names of the topologies on which the case is planted
-	Beside       []string // names of the storms in which the case is planted; empty means all
-	Fault, Load  string   // the fault or load to plant; {size} stands for the size
-	Neighbours   bool     // plants {size} processes that each use a whole processor
-	Undo         string   // fault in the next phase that reverts this fault; empty means that this fault ends with its phase
-	Sizes        []string
-	Want         []string // kinds of causes; the diagnosis must name at least one
-	Also         []string // kinds of causes that are side effects of planting the fault, such as the end of a restarted process
+	Name        string
+	On          []string // names of the topologies on which the case runs
+	Beside      []string // names of the storms (heavy loads) during which the case runs; empty means all
+	Fault, Load string   // YAML of the fault or load to plant; {size} stands for its size
+	Neighbours  bool     // plant {size} processes that each use a whole processor
+	Undo        string   // fault in the next phase that reverts this fault; empty means that this fault ends with its phase
+	Sizes       []string
+	Want        []string // kinds of causes; the diagnosis must name at least one
+	// Also: kinds of causes that are side effects of planting the fault, such as the end of a restarted process
+	Also         []string
 	Components   string   // "any" if the fault has no component
-	Words, Never []string // words that the cause's text must have, and must not have
+	Words, Never []string // words that the cause's text must contain, and words that it must not contain
 }
 
-// topology is a kind of control plane, with the durations and rates of the plans that use it.
+// topology is a kind of control plane, with the durations and rates of the plans that run on it.
 type topology struct {
 	Interval     string         // scrape interval
-	Fault, Rest  string         // durations of a phase with faults and of the phase after it
-	Changes      string         // rate of changes for the storm "watches"
+	Fault, Rest  string         // durations of a phase with faults, and of the phase after it
+	Changes      string         // rate of the changes in the storm "watches"
 	ControlPlane map[string]any `yaml:"controlPlane"`
-	// Setup and Background are added to the setup and background of each plan.
+	// Setup and Background are added to the fields setup and background of each plan's scenario.
 	Setup, Background []any
 }
 
@@ -66,20 +67,21 @@ func (t table) named(name string) faultCase {
 	return t.Cases[slices.IndexFunc(t.Cases, func(c faultCase) bool { return c.Name == name })]
 }
 
-// planted is one phase with one or two planted faults.
+// planted is a phase in which one or two faults are planted (injected).
 type planted struct {
 	phase string
 	cases []faultCase
-	size  int // index into faultCase.Sizes
+	size  int // index of the size in faultCase.Sizes
 }
 
-// plan is one run: a topology, a storm, and faults that are planted one after another in separate phases.
+// plan is one run: a topology, a storm (a heavy load), and faults that are planted one after another in separate
+// phases.
 type plan struct {
 	name, storm string
 	topology    topology
 	faults      []planted
-	scenario    string   // scenario of the catalogue, for a healthy run
-	sets        []string // values of --set for that scenario
+	scenario    string   // for a healthy run, the scenario of the catalogue
+	sets        []string // for a healthy run, the values of --set
 	seed        int64
 }
 
@@ -206,7 +208,7 @@ func items(all []any) string {
 	return b.String()
 }
 
-// undo returns the faults that revert those planted faults that would otherwise outlast the phase.
+// undo returns the faults that revert those planted faults that would otherwise last longer than the phase.
 func (f planted) undo() (faults []string) {
 	for _, c := range f.cases {
 		if c.Undo != "" {

@@ -30,7 +30,7 @@ type trial struct {
 	on      [][]string  // for each case, the components that its fault affected, from the timeline
 	began   []time.Time // for each case, the start of its fault
 	said    result.Diagnosis
-	failed  []string // failed gates of a healthy run
+	failed  []string // for a healthy run, its failed gates
 }
 
 // after is how long the time span to diagnose continues after the end of a phase with faults.
@@ -120,7 +120,7 @@ func (c faultCase) begins(e result.Event) bool {
 	return (e.Kind == result.EventFaultBegin || e.Kind == result.EventNodeFault) && strings.Contains(c.Fault, "kind: "+e.Name+",")
 }
 
-// causes returns those causes in the diagnosis that count for the score. It omits silent nodes if the storm itself
+// causes returns the causes in the diagnosis that count for the score. It omits silent nodes if the storm itself
 // silences nodes. It also omits side effects of planting the fault, such as the end of a process that is restarted.
 func (t trial) causes() (all []result.Cause) {
 	for _, c := range slices.Concat(t.said.Causes, t.busyMachine()) {
@@ -144,8 +144,8 @@ func (t trial) busyMachine() (all []result.Cause) {
 	return all
 }
 
-// right compares a cause with the planted fault with index i. kind reports whether the kind is right, component whether
-// the components are right.
+// right compares cause c with the planted fault that has index i. `kind` reports whether the kind is right, and
+// `component` whether the components are right.
 func (t trial) right(i int, c result.Cause) (kind, component bool) {
 	f := t.planted.cases[i]
 	kind = slices.Contains(f.Want, c.Kind)
@@ -169,8 +169,8 @@ func (t trial) exact() bool {
 	return true
 }
 
-// top reports whether one of the n strongest causes is right. Nearest causes, which the diagnosis gives if a symptom
-// has no known cause, rank after all other causes.
+// top reports whether one of the n strongest causes is right. Nearest causes, which the diagnosis gives for symptoms
+// without a known cause, rank after all other causes.
 func (t trial) top(n int) bool {
 	causes := t.causes()
 	slices.SortStableFunc(causes, func(a, b result.Cause) int { return cmp.Compare(b.Strength, a.Strength) })
@@ -182,7 +182,7 @@ func (t trial) top(n int) bool {
 	return false
 }
 
-// namedFirst reports whether the first printed cause is right.
+// namedFirst reports whether the first cause that the diagnosis prints is right.
 func (t trial) namedFirst() bool {
 	if causes := t.causes(); len(causes) > 0 {
 		kind, on := t.right(0, causes[0])
@@ -203,8 +203,8 @@ func (t trial) wronglyHealthy() bool {
 	return d.Answer == result.Healthy && len(t.failed)+len(d.Symptoms)+len(d.Causes)+len(d.Lacked)+len(d.Doubts) > 0
 }
 
-// words reports whether the text of the cause that is right for fault i contains all required words and no forbidden
-// words.
+// words reports whether the text of the cause that is right for fault i contains all required words and none of the
+// forbidden words.
 func (t trial) words(i int) bool {
 	for _, c := range t.causes() {
 		if k, _ := t.right(i, c); !k {
@@ -316,7 +316,7 @@ func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, failed []st
 	return d, failed, err
 }
 
-// wrongOf returns an explanation of each trial for which `right` returns false.
+// wrongOf returns an explanation for each trial for which `right` returns false.
 func wrongOf(all []trial, right func(trial) bool) (failures []string) {
 	for _, t := range all {
 		if !right(t) {

@@ -101,7 +101,7 @@ func (o options) profiles(ctx context.Context, w io.Writer) error {
 
 // carried holds those parts of a scenario that the import created from the queries of a profile.
 type carried struct {
-	gates, rows []string // expressions
+	gates, rows []string // expressions of the gates and of the rows
 	remarks     int
 }
 

@@ -23,7 +23,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// object describes an object that appeared. For an object of a controller, `name` is empty, because the name is random.
+// object describes an object that appeared. For an object that a controller created, `name` is empty, because the name
+// is random.
 type object struct {
 	resource, namespace, name, labels string
 }
@@ -37,7 +38,7 @@ type recorder struct {
 	done    chan struct{}
 
 	mu   sync.Mutex
-	live bool // whether objects are recorded; the objects of the first lists are not
+	live bool // objects are recorded; false until the first lists are complete, whose objects are not recorded
 	uids map[types.UID]bool
 	all  map[object]int
 	on   map[schema.GroupVersionResource]bool
@@ -139,7 +140,7 @@ func (r *recorder) add(gvr schema.GroupVersionResource, m *metav1.PartialObjectM
 	r.all[o]++
 }
 
-// stop ends the recording and returns the number of each object.
+// stop ends the recording and returns how many of each object appeared.
 func (r *recorder) stop() map[object]int {
 	r.end()
 	<-r.done
@@ -177,8 +178,8 @@ func labelsOf(all map[string]string) string {
 	return labels.Set(all).String()
 }
 
-// report prints the number of objects of each resource on both sides, and the objects that only one side has. It returns
-// true if both have the same.
+// report prints the number of objects of each resource on both sides (the tool and loadgen), and the objects that only
+// one side has. It returns true if both sides have the same objects.
 func report(w io.Writer, t test, original, ours map[object]int, whole bool) bool {
 	counts := map[string][2]int{}
 	for i, side := range []map[object]int{original, ours} {

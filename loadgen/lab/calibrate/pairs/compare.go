@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// errNotRun is the error for an incomplete comparison that is not run because of --run=false.
+// errNotRun is the error for a comparison that is incomplete and that the flag --run=false forbids to run.
 var errNotRun = errors.New("it was not run")
 
 // compare returns the result of the comparison with the given name. If it is incomplete, compare first runs or

@@ -16,7 +16,7 @@ import (
 // regression is a known change that is planted in side B.
 type regression struct {
 	name, what string
-	b          string // the setting of B, for --b; empty if neighbours is set
+	b          string // setting of side B, for the flag --b; empty if `neighbours` is set
 	neighbours int    // number of processes that each keep a processor busy next to B's control plane
 	// figure is the compared metric on which the change has the largest effect. `alone` makes this metric, which may be
 	// advisory, the only one that decides the answer.
@@ -24,7 +24,7 @@ type regression struct {
 	alone  bool
 }
 
-// plantedRegressions lists each kind of regression in two sizes: small and large.
+// plantedRegressions lists each kind of regression in two sizes, small and large.
 var plantedRegressions = []regression{
 	{name: "qps-18", what: "QPS of the controllers 10% lower", b: "controlPlane.controllerManager.qps=18", figure: "rollout-time"},
 	{name: "qps-16", what: "QPS of the controllers 20% lower", b: "controlPlane.controllerManager.qps=16", figure: "rollout-time"},
@@ -94,8 +94,8 @@ func (r regression) args(o options) ([]string, error) {
 	return args, nil
 }
 
-// besideNeighbours writes a script that runs controlplane and busy processes, and returns the path of the script. The
-// busy processes end when controlplane ends.
+// besideNeighbours writes a script that runs controlplane and busy processes, and returns the script's path. The busy
+// processes end when controlplane ends.
 func (o options) besideNeighbours(r regression) (string, error) {
 	controlPlane, err := filepath.Abs(o.controlPlane)
 	if err != nil {

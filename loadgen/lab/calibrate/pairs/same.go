@@ -45,8 +45,8 @@ func (o options) oneConfiguration(ctx context.Context) error {
 	return nil
 }
 
-// resample replays comparisons of randomly drawn pairs. Unchanged pairs must not raise an alarm. Pairs in which one
-// metric of B was raised must raise one.
+// resample replays comparisons of randomly drawn pairs. For unchanged pairs, a comparison must not raise an alarm. For
+// pairs in which one metric of B was raised, it must raise an alarm.
 func (o options) resample(c result.AB, pairs []result.Pair) {
 	rng := rand.New(rand.NewPCG(o.seed, 0))
 	answers := map[result.Answer]int{}
@@ -73,7 +73,7 @@ func (o options) resample(c result.AB, pairs []result.Pair) {
 	}
 }
 
-// draw draws n pairs without replacement. It also swaps A and B of a pair at random, because both sides have the same
+// draw draws n pairs without replacement. It swaps A and B of each pair at random, because both sides have the same
 // configuration.
 func draw(rng *rand.Rand, from []result.Pair, n int) []result.Pair {
 	pairs := make([]result.Pair, n)

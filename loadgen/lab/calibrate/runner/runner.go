@@ -15,7 +15,7 @@ import (
 // Runner runs the binary Loadgen and stores its output in the directory Dir. It does not repeat completed runs in Dir.
 type Runner struct {
 	Dir, Loadgen string
-	Run          bool // make the runs that are missing in Dir; if false, only read Dir
+	Run          bool // run loadgen for results that are missing in Dir; if false, only read Dir
 }
 
 // Flags registers the flags of a Runner.
@@ -91,7 +91,7 @@ func Busy(ctx context.Context, n int) (stop func()) {
 	}
 }
 
-// Share formats a ratio, such as "3 of 4 (75.0%)".
+// Share formats the share of n in `of`, such as "3 of 4 (75.0%)".
 func Share(n, of int) string {
 	if of == 0 {
 		return "0 of 0"
