@@ -15,7 +15,7 @@ import (
 type forecast struct {
 	*Plan
 	errs  []error
-	alive map[string]*placed // workloads by name
+	alive map[string]*placed // workloads that have been deployed, by name
 	// disturbed is true if an action or fault has affected pods or nodes since the run last waited for them.
 	disturbed      bool
 	podsNeverReady bool // some pods can never become ready
@@ -25,11 +25,11 @@ type forecast struct {
 // placed is a workload in the forecast. since is the index of the phase with the last action on it.
 type placed struct {
 	scenario.Action
-	made    string // path of the deploy action
-	path    string // path of the field that sets the replicas
+	made    string // path of the deploy action in the scenario
+	path    string // path in the scenario of the field that sets the replicas
 	since   int
 	update  *scenario.Action // last rollingUpdate that replaces earlier pods; nil after the run has waited for the pods
-	updated string           // path of update
+	updated string           // path of `update` in the scenario
 }
 
 // Check returns the problems of the plan that are certain before the run: conditions that hold from the start or that

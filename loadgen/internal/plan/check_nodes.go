@@ -12,15 +12,15 @@ import (
 // fleet is the expected state of the simulated nodes in each phase, if every phase has its maximum length. Times count
 // from the start of the first phase.
 type fleet struct {
-	elapsed            time.Duration // when the current phase begins
-	later              int           // nodes that have not registered
-	joins              bool          // the later nodes register when the current phase begins
-	down               int           // nodes that failed and have not recovered
-	downAt             time.Duration // when the first of them failed
+	elapsed            time.Duration // time at which the current phase begins
+	later              int           // number of nodes that have not registered
+	joins              bool          // the nodes in `later` register when the current phase begins
+	down               int           // number of nodes that failed and have not recovered
+	downAt             time.Duration // time at which the first node in `down` failed
 	nodesFaulty        bool          // nodes failed or became slow, and have not recovered
 	recoveredUnnoticed bool          // nodes recovered before the controller manager could notice the failure
-	otherwiseNotReady  bool          // nodes may be not Ready for a reason other than being down
-	noticeable         bool          // failed nodes may be seen not Ready in the current phase
+	otherwiseNotReady  bool          // nodes may be NotReady for a reason other than a failure
+	noticeable         bool          // the API server may report failed nodes as NotReady in the current phase
 }
 
 // registered returns the number of registered nodes. live returns the number of registered nodes that have not failed.
@@ -115,8 +115,8 @@ func (c *forecast) applyFaults(path string, p *scenario.Phase) {
 	c.noticeable = c.noticeable || c.down > 0
 }
 
-// silence records that n nodes become silent at the given time. announced is true if the nodes themselves report that they
-// stop.
+// silence records that n nodes become silent at the time `at`. announced is true if the nodes themselves report that
+// they stop.
 func (c *forecast) silence(at time.Duration, announced bool, n int) {
 	if announced {
 		at -= c.notice()

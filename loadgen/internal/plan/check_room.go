@@ -16,10 +16,10 @@ import (
 // room describes all nodes of one pool: their number, and the pods, devices, CPU and memory of each node.
 type room struct {
 	count, pods, devices int64
-	cpu, memory          int64 // in thousandths of a CPU or byte
+	cpu, memory          int64 // in thousandths of a CPU and thousandths of a byte
 }
 
-// rooms returns the rooms of the live nodes that accept pods of a workload kind.
+// rooms returns the rooms of the pools whose nodes accept pods of a workload kind. It counts only live nodes.
 func (c *forecast) rooms(kind string) (all []room) {
 	n := c.Nodes
 	for _, p := range n.PoolsFor(kind) {
@@ -64,8 +64,8 @@ func nodesIn(rooms []room) (n int) {
 	return n
 }
 
-// least returns how many pods of a workload must run at the same time. A DaemonSet needs one on each node. A Job needs
-// only one, because its pods may run one after another. Other workloads need all replicas.
+// least returns how many pods of a workload must run at the same time. A DaemonSet needs one pod on each node. A Job
+// needs only one pod, because its pods may run one after another. Other workloads need all replicas.
 func (c *forecast) least(d *placed, rooms []room) int {
 	switch d.WorkloadKind() {
 	case scenario.DaemonSet:
@@ -76,8 +76,8 @@ func (c *forecast) least(d *placed, rooms []room) int {
 	return d.Replicas
 }
 
-// demands returns the demand for each resource, summed over all workloads. If `more` is not nil, it adds one more pod
-// of that workload. It leaves out nodes with taints, and the pods of DaemonSets on them.
+// demands returns the demand for each resource, summed over all workloads. If `more` is not nil, demands adds one more
+// pod of that workload. It omits nodes with taints and the pods of DaemonSets on these nodes.
 func (c *forecast) demands(more *placed) []demand {
 	rooms := c.rooms(scenario.Deployment)
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
@@ -169,7 +169,7 @@ func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, s
 }
 
 // updates reports an error for a rollingUpdate that never ends, because it may remove a pod only after a new pod is
-// Ready, and the nodes have no room for another pod.
+// Ready, but the nodes have no room for another pod.
 func (c *forecast) updates() {
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
 		d := c.alive[name]

@@ -17,9 +17,9 @@ type Certainty string
 // The values of Certainty. A number is Exact if it does not depend on time.
 const (
 	Exact   Certainty = ""
-	About   Certainty = "about"    // phases and loads may last slightly longer or shorter
-	AtMost  Certainty = "at most"  // a phase may end early, by its condition
-	AtLeast Certainty = "at least" // controllers may replace objects
+	About   Certainty = "about"    // slightly more or less, because phases and loads may last slightly longer or shorter
+	AtMost  Certainty = "at most"  // the number or less, because a phase may end early by its condition
+	AtLeast Certainty = "at least" // the number or more, because controllers may replace objects
 	Unknown Certainty = "not known"
 )
 
@@ -59,8 +59,8 @@ func LongestOf(phases ...scenario.Phase) (all time.Duration) {
 	return all
 }
 
-// Arrivals returns the number of requests that a load sends, or of watches that it opens, computed with the pacer and
-// seed of the run. The number is unknown for a replay: see package replay.
+// Arrivals returns the number of requests that a load sends or of watches that it opens, computed with the pacer and
+// the seed of the run. It does not know the number for a replay; see package replay.
 func (p *Plan) Arrivals(l Load) (int64, Certainty) {
 	length, how, most, end := LongestOf(l.Phases...), Ending(l.Phases...), int64(math.MaxInt64), ""
 	switch {
@@ -94,14 +94,14 @@ func (p *Plan) Arrivals(l Load) (int64, Certainty) {
 // Share is the part of a load's requests that have one verb and resource.
 type Share struct {
 	Verb, Resource string
-	// Part is the number of these requests for each arrival of the load. The parts of a load add up to 1, but the parts
-	// of a history to more, because its arrivals can cause two requests.
+	// Part is the number of these requests for each arrival of the load. The parts of a load add up to 1. The parts of
+	// a history add up to more, because its arrivals can cause two requests.
 	Part float64
 	// Sent and Answered are the approximate sizes of the request and response bodies in bytes; 0 if unknown.
 	Sent, Answered float64
 }
 
-// Shares returns the load's requests by verb and resource. For a replay it returns nothing: see package replay.
+// Shares returns the load's requests by verb and resource. For a replay it returns nothing; see package replay.
 func (p *Plan) Shares(l Load) (all []Share) {
 	add := func(o Share) {
 		i := slices.IndexFunc(all, func(x Share) bool { return x.Verb == o.Verb && x.Resource == o.Resource })
@@ -188,7 +188,7 @@ const MaxHistory = 100_000
 const (
 	HistoryWrites = 0.5
 	HistoryReads  = 0.35
-	HistoryBlind  = 0.25 // fraction of writes that use the version that the client last knew, so that writers conflict
+	HistoryBlind  = 0.25 // fraction of the writes that use the last version that the client knew, so that writers conflict
 )
 
 // LastRound is the minimum time between the start of a repeated action's last round and the end of the phase. The run

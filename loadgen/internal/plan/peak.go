@@ -15,8 +15,8 @@ import (
 // peaks of all loads occur at the same time. For Poisson arrivals it uses the mean rate.
 type Peak struct {
 	Phase    string
-	Requests float64 // per second
-	Opening  float64 // watches opened per second; to open a watch takes one or two requests
+	Requests float64 // requests per second
+	Opening  float64 // watches opened per second; opening a watch takes one or two requests
 	Watches  int     // maximum number of watches that are open at the end of the phase
 	Loads    []Load
 }
@@ -49,7 +49,7 @@ func (p *Plan) addPeaks() {
 	}
 }
 
-// CheckRate returns an error if the scenario's peak exceeds most, in requests per second.
+// CheckRate returns an error if the scenario's peak exceeds the rate `most` of requests.
 func (p *Plan) CheckRate(most scenario.Rate) error {
 	peak := p.Highest
 	if peak.Most() <= float64(most) {

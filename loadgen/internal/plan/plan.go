@@ -15,9 +15,9 @@ import (
 // Plan is a scenario with all facts that follow from it.
 type Plan struct {
 	*scenario.Scenario
-	Loads  []Load // background loads first
+	Loads  []Load // loads of the scenario, background loads first
 	Faults []scenario.PlacedFault
-	Hooks  []scenario.PlacedHook // in the order in which they run
+	Hooks  []scenario.PlacedHook // hooks of all phases, in the order in which they run
 	// Batches lists the scenario's own batches of objects first, then the batches of actions and loads.
 	Batches []Batch
 	// Defined are the custom resources that the run defines.
@@ -55,7 +55,7 @@ type Load struct {
 	// Kept is the total payload, in bytes, of the objects that the load creates before it starts.
 	Kept float64
 
-	expanded *scenario.Objects // of a load of kind objects
+	expanded *scenario.Objects // objects of a load of kind "objects"
 }
 
 // Batch is a batch with its objects; Expanded is nil if its files were not read. The objects are not safe for concurrent

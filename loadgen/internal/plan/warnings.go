@@ -138,8 +138,8 @@ type followedSet struct {
 	path string
 }
 
-// followedAt lists the sets of objects that conditions and transitions watch, with the paths of the conditions and
-// transitions in the scenario. A condition that does not compile has no sets.
+// followedAt lists the sets of objects that conditions and transitions watch, each with the path of its condition or
+// transition in the scenario. A condition that does not compile has no sets.
 func (p *Plan) followedAt() (all []followedSet) {
 	for i := range p.Phases {
 		if c := p.Conditions[p.Phases[i].Name]; c != nil {

@@ -33,19 +33,20 @@ type aborts struct {
 	// usual are the default conditions. If they have no data, the run does not report that, because the user did not write
 	// them.
 	usual []*gate.Stop
-	keep  []string // metrics that the rules in Fuse.Rules read
+	keep  []string // metrics that the rules in Fuse.Rules use
 	// halt stops all load immediately. overdue returns the number of open requests that were due at least the given
 	// duration ago.
 	halt    func()
 	overdue func(time.Duration) int64
 
 	once  sync.Once
-	slots chan samples.Slot // samples of the generator's own requests; nil: no condition needs them
+	slots chan samples.Slot // receives samples of the generator's own requests; nil if no condition needs them
 
 	mu    sync.Mutex
-	phase string // empty: no phase is running
+	phase string // name of the current phase; empty if no phase is running
 	start time.Time
-	// unseen has the reason for each condition that has never had data. `had` contains conditions that have had data.
+	// unseen has the reason for each condition that has never had data. `had` contains the conditions that have had
+	// data.
 	unseen map[string]string
 	had    map[string]bool
 }
@@ -160,8 +161,8 @@ func (a *aborts) watchClient(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// look evaluates the conditions on recorded metrics once, if a phase is running. goOn is false if look ended the run
-// because a condition held.
+// look evaluates the conditions on recorded metrics once, if a phase is running. If a condition holds, look ends the
+// run and returns false.
 func (a *aborts) look(ctx context.Context, source gate.Source, end context.CancelCauseFunc) (goOn bool) {
 	phase, start := a.current()
 	if phase == "" {

@@ -35,7 +35,7 @@ type recorder interface {
 	Close() error
 }
 
-// listen opens the address at which the run can be observed, before the run starts anything. It returns nil if
+// listen opens the address at which the run serves its metrics, before the run starts anything. It returns nil if
 // Options.Observe is empty or the run scrapes nothing.
 func listen(o Options) (net.Listener, error) {
 	if o.Observe == "" || o.Prometheus != nil {
@@ -55,8 +55,8 @@ func listen(o Options) (net.Listener, error) {
 // remote write.
 type archiver struct {
 	recorder
-	closers []func() error      // called in this order at the end
-	sender  *remotewrite.Sender // nil: the run sends nothing
+	closers []func() error      // functions to call at the end, in this order
+	sender  *remotewrite.Sender // sender to the remote-write receiver; nil if there is no receiver
 	theirs  gate.Source         // the user's Prometheus server; nil: the run scrapes by itself
 	hurry   <-chan struct{}
 }
@@ -67,13 +67,13 @@ type archiverOptions struct {
 	plan     *plan.Plan
 	targets  []control.ScrapeTarget
 	bundled  bool
-	source   *promimport.Source // nil: the run scrapes targets
-	listener net.Listener       // nil: the run serves no metrics
+	source   *promimport.Source // the user's Prometheus server; nil if the run scrapes targets
+	listener net.Listener       // listener of the query API; nil if the run serves no metrics
 	public   bool
 	registry *prometheus.Registry
-	receiver *remotewrite.Client // nil: the run sends nothing
-	name     string              // the run's name at the receiver
-	extra    []string            // metrics to keep in addition to the metrics of gates
+	receiver *remotewrite.Client // client of the remote-write receiver; nil if there is none
+	name     string              // name of the run at the receiver
+	extra    []string            // metrics to keep in addition to the metrics that gates use
 }
 
 func openArchiver(o archiverOptions) (*archiver, error) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Build returns the program's version. If several builds can have that version (a development or modified build), Build
-// appends the start of the SHA-256 of the program file.
+// Build returns the program's version. If different builds can have that version (a development or modified build),
+// Build appends the first digits of the SHA-256 of the program file.
 func Build() string {
 	v := Version()
 	if v != "(devel)" && !strings.Contains(v, "dirty") {

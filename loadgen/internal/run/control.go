@@ -18,13 +18,13 @@ import (
 // Control is safe for concurrent use.
 type Control struct {
 	mu    sync.Mutex
-	steer *steering // nil: no run in progress
+	steer *steering // executes the commands; nil if no run is in progress
 
 	// reading protects recorded. Readers of the archive hold it for reading. The run sets recorded to nil before it closes the
 	// archive.
 	reading  sync.RWMutex
-	recorded *archive.Archive // nil: this process records nothing
-	ctx      context.Context  // ends shortly before the run closes the archive
+	recorded *archive.Archive // archive of the run; nil if this process records nothing
+	ctx      context.Context  // context that ends shortly before the run closes the archive
 	cancel   context.CancelFunc
 }
 
@@ -120,17 +120,17 @@ func (c *Control) detach() {
 type steering struct {
 	journal
 	pause   *load.Pause
-	fleet   *workers.Fleet // nil: no workers
-	changed func()         // requests an update of the display; returns immediately
+	fleet   *workers.Fleet // the workers; nil if there are none
+	changed func()         // function that requests an update of the display and returns immediately
 
 	mu      sync.Mutex
-	phase   string // empty: no phase is running
+	phase   string // name of the current phase; empty if no phase is running
 	ending  context.Context
 	end     context.CancelFunc
 	since   time.Time     // start of the current pause, or start of the phase if that is later; zero: not paused
 	paused  time.Duration // total time of the earlier pauses in the current phase
-	stopped bool          // whether the user has ended the phase
-	over    bool          // whether the phase is ending, so that the user can no longer end it
+	stopped bool          // the user has ended the phase
+	over    bool          // the phase is ending, so the user can no longer end it
 }
 
 func newSteering(j journal, pause *load.Pause, fleet *workers.Fleet, changed func()) *steering {
@@ -162,7 +162,7 @@ func (s *steering) endPhase(at time.Time) (paused time.Duration, early bool) {
 	return paused, early
 }
 
-// phaseOver records that the current phase is ending, so that the user can no longer end it.
+// phaseOver records that the current phase is ending, so the user can no longer end it.
 func (s *steering) phaseOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,7 +74,7 @@ type custom struct {
 	actions      map[string]Action
 	measurements map[string]Measurement
 	target       *cluster.Target
-	begun        map[string]error // errors that Start returned in the current phase, by measurement; nil: Start succeeded
+	begun        map[string]error // error that Start returned in the current phase, by measurement; nil if Start succeeded
 }
 
 func newCustom(ctx context.Context, o Options, t *cluster.Target) (*custom, error) {
@@ -127,7 +127,7 @@ func (c *custom) endPhase(ctx context.Context) []result.Custom {
 	return all
 }
 
-// largestFigure is the largest number that result.Measurements.Check accepts.
+// largestFigure is the largest value of a figure that result.Measurements.Check accepts.
 const largestFigure = 1e15
 
 // checkFigures returns an error if a figure cannot be judged, because its name is not unique, its unit is unknown, or its

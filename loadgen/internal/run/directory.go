@@ -20,9 +20,9 @@ import (
 // Directory is the directory of a run, a comparison or a search. The process that uses it holds a lock on it.
 type Directory struct {
 	Path    string
-	made    []string // created directories: Path first, then its parents
-	resumed bool     // whether the directory existed before and has measurements
-	lock    *os.File // nil: not locked
+	made    []string // directories that MakeDirectory created: first Path, then its parents
+	resumed bool     // the directory existed before and has measurements
+	lock    *os.File // file of the lock; nil if not locked
 }
 
 // MakeDirectory creates and locks the directory `out`. If `out` is empty, the directory's name consists of the
@@ -63,8 +63,8 @@ func (d *Directory) Unlock() {
 	}
 }
 
-// Remove removes the directory with its content, and the parents that MakeDirectory created. It does nothing if the
-// directory was resumed or d is nil.
+// Remove removes the directory with its content, and the parent directories that MakeDirectory created. It does nothing
+// if the directory was resumed or d is nil.
 func (d *Directory) Remove() error {
 	if d == nil || d.resumed {
 		return nil

@@ -111,7 +111,7 @@ func (r *run) storm(ctx context.Context) error {
 }
 
 // ending joins the error of the phases with `other`, an error of background loads or hooks. If `other` is not nil,
-// ending drops errConditionNotMet: an unmet condition is not a failure, but `other` is.
+// ending drops errConditionNotMet, because an unmet condition is not a failure, but `other` is.
 func ending(phases, other error) error {
 	if other != nil && errors.Is(phases, errConditionNotMet) {
 		return other

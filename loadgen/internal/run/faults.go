@@ -73,12 +73,12 @@ func checkFaults(ctx context.Context, plane supervisor, s *plan.Plan) error {
 	return errors.Join(errs...)
 }
 
-// comeback is the maximum time from the end of a fault until the control plane responds again. A kill, for example,
-// ends when the process starts again, and the process becomes ready later.
+// comeback is the maximum time from the end of a fault until the control plane responds again. For example, a fault of
+// kind "kill" ends when the process starts again, but the process becomes ready only later.
 const comeback = time.Minute
 
-// patience returns how long the run retries failed actions of a scenario. It returns 0 for scenarios without faults of
-// the control plane: there, a failed action ends the run.
+// patience returns how long the run retries a failed action of a scenario. It returns 0 for a scenario without faults
+// of the control plane. There, a failed action ends the run.
 func patience(s *plan.Plan) time.Duration {
 	if slices.ContainsFunc(s.Faults, func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
 		return comeback
@@ -90,7 +90,7 @@ func patience(s *plan.Plan) time.Duration {
 type schedule struct {
 	*phases
 	start time.Time
-	fail  context.CancelCauseFunc // ends the phase because a fault could not be started
+	fail  context.CancelCauseFunc // ends the phase if a fault could not be started
 	stop  context.CancelFunc      // cancels faults that have not begun
 	done  sync.WaitGroup
 
@@ -165,8 +165,8 @@ func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun
 	}
 }
 
-// othersBreak reports whether another fault may be the cause of a failed request. Such a fault has begun in this phase, or
-// ended in an earlier phase so recently that the control plane may not have recovered.
+// othersBreak reports whether another fault may be the cause of a failed request: a fault that has begun in this phase,
+// or a fault of an earlier phase that ended so recently that the control plane may not have recovered.
 func (s *schedule) othersBreak() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,7 +36,7 @@ func (o Options) checkHooks(p *plan.Plan) error {
 
 type hooks struct {
 	journal
-	dir       string // the run's directory
+	dir       string // directory of the run
 	namespace string
 	// kubeconfig writes a kubeconfig for the commands. remove deletes it.
 	kubeconfig func() (file string, remove func() error, err error)
@@ -149,7 +149,7 @@ func command(ctx context.Context, argv, env []string, within time.Duration, out 
 
 const (
 	// tail is the number of bytes at the end of the output in which lastLine looks for the last line. lineLength is the
-	// maximum number of characters of this line in an error.
+	// maximum length of this line in errors, in characters.
 	tail       = 8 << 10
 	lineLength = 200
 )

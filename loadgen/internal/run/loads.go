@@ -30,7 +30,7 @@ var ErrPrepare = errors.New("prepare")
 
 type loads struct {
 	all   []*placed
-	fleet *workers.Fleet // nil: there are no workers
+	fleet *workers.Fleet // the workers; nil if there are none
 
 	hurry <-chan struct{} // closed when the user no longer waits for requests in flight to finish
 
@@ -39,7 +39,7 @@ type loads struct {
 	mu      sync.Mutex
 	failed  error
 	unready []string // messages about loads that sent nothing, because the API server never served their resource
-	halted  bool     // whether halt was called; then no more loads start
+	halted  bool     // halt was called, so no more loads start
 }
 
 type placed struct {
@@ -49,7 +49,7 @@ type placed struct {
 	// scenario may define it; otherwise nil. `ready` is closed when the load is prepared.
 	late  error
 	ready chan struct{}
-	stop  context.CancelFunc // stops the load; nil before it starts
+	stop  context.CancelFunc // function that stops the load; nil before the load starts
 	done  chan struct{}      // closed when the load has ended
 }
 

@@ -10,7 +10,7 @@ import (
 
 // moves records the version changes (upgrades and downgrades) of a control plane's components during a run.
 type moves struct {
-	now map[string]string // current version by component
+	now map[string]string // current version of each component, by name
 	all []result.VersionMove
 }
 

@@ -19,7 +19,7 @@ import (
 // nodes manages the simulated nodes of a run. If the scenario has no nodes, its methods do nothing.
 type nodes struct {
 	spec  scenario.Nodes
-	fleet nodeFleet // nil: the scenario has no nodes
+	fleet nodeFleet // the simulated nodes; nil if the scenario has none
 	// stalled is how long the generator process itself was stalled while the nodes registered.
 	stalled time.Duration
 }

@@ -51,7 +51,7 @@ func nameOfAction(a *scenario.Action) string {
 	return strings.TrimSpace(a.Kind + " " + a.Target.Resource)
 }
 
-// asked measures the work of one action in a phase: how much of it was due, and how much was done.
+// asked measures the work of one action in a phase: how much work was due, and how much was done.
 type asked struct {
 	result.Action
 	*objects.Meter
@@ -85,7 +85,8 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle records `what`, a message that an action had nothing to do. It shows each message as a warning once.
+// idle records the message `what`, which says that an action had nothing to do. It shows each message as a warning
+// once.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -150,7 +150,7 @@ func ObserverURL(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), exitcode.EnvironmentError(err)
 }
 
-// diagnoseEvery is the number of scrape intervals between two diagnoses.
+// diagnoseEvery is the number of scrapes from one diagnosis to the next.
 const diagnoseEvery = 3
 
 // diagnose diagnoses the current state once per diagnoseEvery scrapes until ctx ends, and logs changes.
@@ -170,12 +170,12 @@ func diagnose(ctx context.Context, recorder *scrape.Recorder, log func(format st
 // presentLog logs diagnoses of the current state, and errors. It omits a line that equals the previous one.
 type presentLog struct {
 	live diagnosis.Live
-	told string // the diagnosis or error that was logged last
+	told string // last logged line: a diagnosis or an error
 	log  func(format string, args ...any)
 }
 
-// take logs the diagnosis d, or err if there is no diagnosis, but omits a repeated line. It passes d to live even if
-// there was no data, so that live chooses another comparison period if this one has no data.
+// take logs the diagnosis d, or err if there is no diagnosis, but omits a repeated line. It passes d to the live
+// diagnosis even if there was no data, so that a comparison period without data is replaced.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
 	if err == nil || noData {

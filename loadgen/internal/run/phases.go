@@ -27,10 +27,10 @@ var errConditionNotMet = errors.New("condition not met")
 type phases struct {
 	journal
 	plan       *plan.Plan
-	supervisor supervisor // nil: the target supports no faults of the control plane
+	supervisor supervisor // supervisor of the control plane; nil if the target supports no faults
 	recorder   recorder
 	self       *generator.SelfMeter
-	tracer     *spans.Tracer // nil: no request is traced
+	tracer     *spans.Tracer // tracer of requests; nil if no request is traced
 	workload   *workload.Workload
 	follow     *follow.Follower
 	nodes      *nodes
@@ -43,20 +43,20 @@ type phases struct {
 	awaitServed func(ctx context.Context, objects []scenario.Manifest) error
 	// outOfService adds the out-of-service taint to a node, or removes it.
 	outOfService func(ctx context.Context, node string, out bool) error
-	save         func() error // called after each phase
+	save         func() error // writes the measurements; called after each phase
 	profiler     *profiler
 	hooks        *hooks
 	aborts       *aborts
 	steering     *steering
 
-	stamps []result.Phase // the phases that have ended, with their measurements
+	stamps []result.Phase // phases that have ended, with their measurements
 	missed []string       // messages about faults that never began
 	mended time.Time      // when the last fault of an earlier phase was undone
 
 	mu      sync.Mutex
 	tainted []string       // nodes with the out-of-service taint
-	idled   map[string]int // counts of messages about actions that had nothing to do
-	work    []*asked       // measured actions of the phase
+	idled   map[string]int // number of times that each message about an action that had nothing to do was recorded
+	work    []*asked       // measurements of the actions in the current phase
 }
 
 func (ps *phases) run(ctx context.Context) error {

@@ -246,7 +246,7 @@ type lineWriter struct {
 
 	mu      sync.Mutex
 	partial []byte
-	omitted bool // whether the last line was omitted
+	omitted bool // the last line was omitted
 }
 
 func (l *lineWriter) Write(b []byte) (int, error) {

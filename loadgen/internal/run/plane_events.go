@@ -25,12 +25,12 @@ const (
 // faults with their times and components.
 type follower struct {
 	journal
-	supervisor supervisor      // nil: no events
-	after      int64           // number of the last event recorded
+	supervisor supervisor      // source of the events; nil if there are no events
+	after      int64           // number of the last recorded event
 	told       map[string]bool // recorded events of faults; the key is the fault's ID, a space and the kind of event
 	lost       []string        // messages about faults that were not active for their whole time
 	moves      moves
-	restarted  func(instance string, pid int) // called when a component starts; nil: not called
+	restarted  func(instance string, pid int) // function to call when a component starts; nil means no function
 }
 
 // follow records the events of the control plane until ctx ends. After an error, it requests the same events again, so

@@ -28,10 +28,10 @@ import (
 // the run does not fail.
 type profiler struct {
 	journal
-	dir  string // the run's directory
+	dir  string // directory of the run
 	open func() ([]profile.Source, error)
 
-	sources []profile.Source // set before the first phase that has profiles
+	sources []profile.Source // processes that serve profiles; set before the first phase with profiles
 
 	mu    sync.Mutex
 	taken []result.Profile
@@ -43,7 +43,7 @@ var errPhaseOver = errors.New("the phase ended before the profile was complete")
 type profiling struct {
 	*profiler
 	phase   string
-	end     context.CancelFunc // cancels profiles that have not begun or are in progress
+	end     context.CancelFunc // cancels the profiles that have not begun or are in progress
 	unwatch func()             // stops the sampling in this process
 	done    sync.WaitGroup
 }
@@ -139,7 +139,7 @@ func (ps *profiling) wait() {
 	ps.unwatch()
 }
 
-// notInNames matches the characters that keep replaces in file names.
+// notInNames matches the characters that the method keep replaces in file names.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 func (ps *profiling) keep(asked *scenario.Profile, component string, began time.Time, data []byte) error {

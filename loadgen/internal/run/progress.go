@@ -103,11 +103,11 @@ func Clock(d time.Duration) string {
 type PhaseState struct {
 	Name       string
 	Length     time.Duration // duration of the phase, or the time limit of its condition
-	Until      string        // the condition that ends the phase; empty: it ends after Length
+	Until      string        // condition that ends the phase; empty if it ends after Length
 	Now        bool
 	Took       time.Duration
-	EndedEarly bool // whether the user ended the phase
-	Paused     bool // whether the user paused the load for a part of the phase
+	EndedEarly bool // the user ended the phase early
+	Paused     bool // the user paused the load for a part of the phase
 }
 
 // StopState is a condition that ends a run early. Text is in the syntax of scenario.ParseAbort. Blind is the reason
@@ -122,8 +122,8 @@ type display struct {
 	timeline *timeline.Writer
 	aborts   *aborts
 	steering *steering
-	fixed    Snapshot      // the fields that do not change during the run
-	news     chan struct{} // a value requests an immediate snapshot
+	fixed    Snapshot      // snapshot with the fields that do not change during the run
+	news     chan struct{} // channel on which a value requests an immediate snapshot
 
 	mu      sync.Mutex
 	current *scenario.Phase
@@ -280,7 +280,7 @@ func (d *display) steered(s *Snapshot) {
 // console shows steps to the user, and knows whether the user still waits for work to complete.
 type console struct {
 	Progress
-	hurry <-chan struct{} // closed when the user no longer waits (second signal); nil: the user always waits
+	hurry <-chan struct{} // closed when the user no longer waits (second signal); nil if the user always waits
 }
 
 func (c console) step(format string, args ...any) { c.Step(fmt.Sprintf(format, args...)) }

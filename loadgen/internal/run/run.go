@@ -87,17 +87,17 @@ type site struct {
 	info    result.Run
 	dir     *Directory
 	target  *target
-	fleet   *workers.Fleet // nil: no workers, so this process runs all loads and nodes
-	tracing *tracing       // nil: the run keeps no traces
+	fleet   *workers.Fleet // the workers; nil if this process runs all loads and nodes
+	tracing *tracing       // tracing of requests; nil if the run keeps no traces
 }
 
 // ports connect a run to other programs. They are opened before anything starts.
 type ports struct {
-	registry *prometheus.Registry // the metrics of this process, including Options.Collectors
-	receiver *remotewrite.Client  // nil: no remote write
-	listener net.Listener         // listener of the query API; nil: no query API
-	source   *promimport.Source   // the user's Prometheus server; nil: the run scrapes by itself
-	tracing  *tracing             // nil: the run keeps no traces
+	registry *prometheus.Registry // metrics of this process, including Options.Collectors
+	receiver *remotewrite.Client  // client of the remote-write receiver; nil if there is none
+	listener net.Listener         // listener of the query API; nil if the run serves no query API
+	source   *promimport.Source   // the user's Prometheus server; nil if the run scrapes by itself
+	tracing  *tracing             // tracing of requests; nil if the run keeps no traces
 }
 
 // instruments measure the target and this process.
@@ -113,7 +113,7 @@ type instruments struct {
 type drivers struct {
 	workload *workload.Workload
 	objects  *objects.Objects
-	follow   *follow.Follower // nil if the scenario has no conditions or transitions over objects
+	follow   *follow.Follower // watches of objects; nil if the scenario has no conditions or transitions on objects
 	nodes    *nodes
 	loads    *loads
 	custom   *custom

@@ -22,16 +22,16 @@ type target struct {
 	// supervisor is the supervisor of a Stormglass control plane. It is nil on a user's cluster, which does not
 	// support faults of the control plane.
 	supervisor supervisor
-	// eventsBefore is the sequence number of the supervisor's last event before the run. faultsBefore contains the faults
-	// before the run, with the same keys as follower.told.
+	// eventsBefore is the sequence number of the supervisor's last event before the run. faultsBefore contains the
+	// events of faults before the run, with the same keys as follower.told.
 	eventsBefore int64
 	faultsBefore map[string]bool
-	// leadersBefore are the elections before the run.
+	// leadersBefore are the supervisor's events of elections before the run.
 	leadersBefore []control.Event
 	// cloud is the simulated cloud with the instances of simulated nodes; nil means no cloud.
 	cloud node.Cloud
 
-	lost    context.Context // ends when the target is lost, with the reason as its cause
+	lost    context.Context // context that ends when the target is lost, with the reason as its cause
 	lose    context.CancelCauseFunc
 	unwatch func()
 }
@@ -109,7 +109,8 @@ func (t *target) lossError(loss error) error {
 func (t *target) isLost() bool { return t.lost.Err() != nil }
 
 // firstCause returns the reason for the loss of the target if err may be a consequence of that loss; otherwise it
-// returns err. The run often notices a consequence first. So firstCause waits for as long as it takes to notice a loss.
+// returns err. The run often notices a consequence before it notices the loss. So firstCause waits as long as the run
+// needs to notice a loss.
 func (t *target) firstCause(ctx context.Context, err error) error {
 	if errors.As(err, new(apierrors.APIStatus)) || exitcode.IsUsage(err) {
 		return err

@@ -12,8 +12,8 @@ import (
 
 const teardownTimeout = 5 * time.Minute
 
-// tearDown performs the scenario's teardown actions, even after an interrupt. If the run has not failed or ended early
-// before, an error counts as a failure of the environment. Otherwise it is an additional warning.
+// tearDown performs the scenario's teardown actions, even after an interrupt. An error counts as a failure of the
+// environment, unless the run had failed or ended early before. In that case, the error is an additional warning.
 func (r *run) tearDown() {
 	r.phases.tracer.BeginPhase("", time.Now()) // requests from here on are in no phase
 	if len(r.plan.Teardown) == 0 {

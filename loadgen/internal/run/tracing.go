@@ -19,13 +19,13 @@ import (
 // nothing.
 type tracing struct {
 	tracer   *spans.Tracer
-	receiver *otlp.Receiver     // nil: the run receives no spans
+	receiver *otlp.Receiver     // receiver of spans; nil if the run receives none
 	config   control.SpanExport // how a bundled control plane reaches the receiver
-	file     *spans.Tail        // nil: the run reads no spans
-	late     time.Duration      // how long after its end a span may arrive
+	file     *spans.Tail        // reader of spans from a file; nil if the run reads none
+	late     time.Duration      // time after its end within which a span may still arrive
 
-	mu        sync.Mutex // held during reads of the file and saves
-	fileError error      // ended the reads of the file
+	mu        sync.Mutex // held during reads of the file and saves of the traces
+	fileError error      // error that ended the reads of the file
 }
 
 // How long components and a collector may hold a span before they send or write it. Components of the bundled control
@@ -114,7 +114,8 @@ func (t *tracing) sampler() *spans.Tracer {
 	return t.tracer
 }
 
-// run reads the file at each followInterval, and saves the traces after every saveEvery reads.
+// Intervals of tracing.run, which reads the file at each followInterval and saves the traces after every saveEvery
+// reads.
 const (
 	followInterval = time.Second
 	saveEvery      = 10

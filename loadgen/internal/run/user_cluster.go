@@ -22,8 +22,8 @@ const unlockTimeout = 10 * time.Second
 type userCluster struct {
 	console
 	cluster *cluster.Target
-	cleanup string        // the command that removes objects which the run left
-	lock    *cluster.Lock // nil: the run holds no lock
+	cleanup string        // command that removes objects that the run left
+	lock    *cluster.Lock // lock on the cluster; nil if the run holds none
 }
 
 // askForCluster checks a user's cluster, and asks the user to confirm the run before it creates anything. If metrics
