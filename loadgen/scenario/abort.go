@@ -79,8 +79,8 @@ func (v *validator) abort(path string, a *Abort) {
 // abortFields lists the fields that may follow the condition in the argument of ParseAbort.
 var abortFields = []string{"max", "min", "for", "over"}
 
-// ParseAbort parses the value of a flag: LIMIT=BOUND, gate=NAME, alert=NAME or expr=PROMQL, optionally followed by
-// ,max=BOUND ,min=BOUND ,for=DURATION or ,over=PHASE (may be repeated). An error is one line with a hint.
+// ParseAbort parses the value of a flag: a condition LIMIT=BOUND, gate=NAME, alert=NAME or expr=PROMQL, optionally
+// followed by ,max=BOUND ,min=BOUND ,for=DURATION and one ,over=PHASE for each phase. An error is one line with a hint.
 func ParseAbort(text string) (a Abort, err error) {
 	condition := strings.TrimSpace(text)
 	for {

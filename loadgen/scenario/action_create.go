@@ -40,7 +40,8 @@ const definitionResource = "customresourcedefinitions.apiextensions.k8s.io"
 type Creatable struct {
 	Resource schema.GroupVersionResource
 	Kind     string
-	// Namespaced is true if the run creates the objects in each of its namespaces. They disappear with the namespace.
+	// Namespaced is true if the run creates the objects in each of its namespaces. The deletion of a namespace deletes
+	// them.
 	Namespaced bool
 }
 
@@ -78,8 +79,8 @@ type Manifest struct {
 	Creatable
 	Name   string
 	Object map[string]any
-	// Count is the number of copies to create; {i} in a copy is replaced by its number, from 0. Zero means one unchanged
-	// object.
+	// Count is the number of copies to create. In each copy, {i} becomes the number of the copy, from 0. Zero means one
+	// unchanged object.
 	Count int
 }
 

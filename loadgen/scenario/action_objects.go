@@ -106,7 +106,7 @@ func (v *validator) objectAction(path string, a *Action) {
 
 type placedAction struct {
 	*Action
-	in, path string // phase name or "teardown"; path of the action in the scenario
+	in, path string // in is the phase's name or "teardown"; path is the path in the scenario
 	phase    int    // index of the action's phase; len(Phases) for the teardown
 }
 

@@ -25,11 +25,11 @@ type Objects struct {
 	templates []*template.Template
 	named     []bool            // for each template, whether its text uses .Namespace
 	shapes    []*template.Shape // common structure of each template's objects; nil if unknown
-	documents []int             // number of documents of each template
+	documents []int             // number of YAML documents of each template
 	iteration int               // number of objects of the first iteration, which uses all templates
 	even      bool              // all iterations have the same number of objects
 	from, to  int               // iterations to create
-	skipped   int               // number of objects of the iterations before from
+	skipped   int               // number of objects of the iterations before the iteration `from`
 	first     int               // index in Scenario.BatchNamespaces of the batch's first namespace
 	indexes   map[string]int    // index in Scenario.BatchNamespaces of each namespace of a group
 
@@ -58,7 +58,7 @@ type ObjectKind struct {
 // Object is one object of a batch.
 type Object struct {
 	Manifest map[string]any
-	// APIVersion, Kind and Name of the manifest; Name is empty with generateName.
+	// APIVersion, Kind and Name are the fields of the manifest. Name is empty if the manifest has generateName.
 	APIVersion, Kind, Name string
 	// Namespace is the index of the object's namespace in Scenario.BatchNamespaces.
 	Namespace int
@@ -153,8 +153,8 @@ func (o *Objects) count(i int, documents []map[string]any) {
 	}
 }
 
-// check returns an error for a manifest without apiVersion, kind or name, and for an unknown kind in one of Kubernetes'
-// own groups.
+// check returns an error if a manifest in `first` has no apiVersion, kind or name, or has an unknown kind in one of
+// Kubernetes' own groups.
 func (o *Objects) check(i int, first []map[string]any) error {
 	for d, manifest := range first {
 		one := describe(manifest)

@@ -10,7 +10,7 @@ import (
 
 // CustomResource is a custom resource that an object of the run defines.
 type CustomResource struct {
-	Name       string // name, such as "databases.example.com"
+	Name       string // name of the custom resource, such as "databases.example.com"
 	Kind       string
 	Namespaced bool
 	// Early is true if the definition is in `setup` or `objects`, so that the resource exists before any load starts.

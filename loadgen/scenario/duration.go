@@ -69,7 +69,7 @@ func parseDuration(text string) (d time.Duration, near string, err error) {
 	return d, "", nil
 }
 
-// powerOfTen returns the correct spelling of a duration with an exponent, or "".
+// powerOfTen returns the correct spelling of a duration that is written with an exponent. For other text it returns "".
 func powerOfTen(text string) string {
 	m := powerDuration.FindStringSubmatch(text)
 	if m == nil {

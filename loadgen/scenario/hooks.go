@@ -13,9 +13,8 @@ import (
 // Hook is a command that runs on the generator's machine before or after a phase.
 type Hook struct {
 	// Run: program and arguments, such as [sh, -c, "kubectl get nodes | wc -l"]; no shell is added
-	Run []string `yaml:"run"`
-	// Within: time limit of the command, default 1m
-	Within Duration `yaml:"within,omitempty" zero:"1m"`
+	Run    []string `yaml:"run"`
+	Within Duration `yaml:"within,omitempty" zero:"1m"` // time limit of the command, default 1m
 	// Required: true (default): the run ends if the command fails; false: the run only records the failure
 	Required *bool `yaml:"required,omitempty"`
 }
@@ -61,7 +60,7 @@ func (s *Scenario) Hooks() []PlacedHook {
 	return all
 }
 
-// hooks returns the hooks before or after phase i.
+// hooks returns the hooks of the phase, which has index i. `when` is "before" or "after".
 func (p *Phase) hooks(i int, when string) (all []PlacedHook) {
 	hooks := p.Before
 	if when == "after" {

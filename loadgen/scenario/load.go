@@ -205,7 +205,7 @@ func (s *Scenario) Errorf(path, hint, format string, args ...any) error {
 	return s.doc.Errorf(path, hint, format, args...)
 }
 
-// Written reports whether the scenario's file, or an override, sets a field.
+// Written reports whether the scenario's file, or an override, sets the field at path.
 func (s *Scenario) Written(path string) bool { return s.doc != nil && s.doc.Written(path) }
 
 // Resolved returns the scenario with overrides and defaults applied, as YAML for Parse.
@@ -258,7 +258,7 @@ func (s *Scenario) Loads() []PlacedLoad {
 // PlacedLoad is a load with its location in the scenario.
 type PlacedLoad struct {
 	*Load
-	// Phase is empty for a background load.
+	// Phase is the name of the load's phase; empty for a background load.
 	Phase string
 	// Path is the path of the load in the scenario.
 	Path string

@@ -25,7 +25,7 @@ type Replayed struct {
 	// Recorded is the recording as read from Recording; nil if only the scenario's text was read.
 	Recorded *recording.Recording `yaml:"-"`
 
-	data []byte // content of the file Recording
+	data []byte // content of the recording's file
 }
 
 // Bounds of a replay.
@@ -168,8 +168,8 @@ const (
 	maxDispersion    = "10%"
 )
 
-// addReplayGates adds the fidelity gates to each replay, except those that the scenario already has. It does not change
-// the scenario of a finished run, which keeps the gates that judged the run.
+// addReplayGates adds the gates that judge the fidelity of each replay, except gates that the scenario already has. It
+// does not change the scenario of a finished run, which keeps the gates that judged the run.
 func (s *Scenario) addReplayGates() {
 	if s.recorded {
 		return

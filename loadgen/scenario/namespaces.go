@@ -32,7 +32,7 @@ func (g *NamespaceGroup) Names() []string {
 	return all
 }
 
-// Unusable returns why a run cannot create namespaces with the group's name, and a hint, or "" if it can.
+// Unusable returns why a run cannot create namespaces with the group's name, and a hint. Both are "" if it can.
 func (g *NamespaceGroup) Unusable() (why, hint string) {
 	last := g.Name
 	if g.Count > 0 {

@@ -24,8 +24,8 @@ type PodLife struct {
 	// Name: unique name; also the value of the label `life` of `stormglass_node_pod_life_events_total`
 	Name  string   `yaml:"name"`
 	Match PodMatch `yaml:"match,omitempty"` // pods to which this entry applies, default all
-	// Share: fraction of the matching pods, such as 5%; the seed determines which; default: all pods that no earlier
-	// entry selected
+	// Share: fraction of the matching pods, such as 5%; the seed determines which pods; default: all pods that no
+	// earlier entry selected
 	Share *Bound `yaml:"share,omitempty"`
 	// Container: name of the container to which the fields apply, except `init` and `evict`; default: all containers except
 	// init containers and sidecars

@@ -25,7 +25,7 @@ type NodePool struct {
 	Memory string  `yaml:"memory,omitempty"`          // allocatable memory of each node, default nodes.memory
 	// Pods: maximum number of pods on each node, default nodes.pods
 	Pods int `yaml:"pods,omitempty" zero:"same as nodes"`
-	// Devices: devices on each node, default nodes.devices
+	// Devices: number of devices on each node, default nodes.devices
 	Devices int `yaml:"devices,omitempty" zero:"same as nodes"`
 	// Resources: extended resources and huge pages of each node, such as {example.com/fpga: 4}
 	Resources map[string]string `yaml:"resources,omitempty"`
@@ -216,7 +216,7 @@ func (v *validator) label(path, hint, key, value string) {
 	}
 }
 
-// nodeLabel refuses labels that simulated nodes get in another way.
+// nodeLabel checks a label of a pool. It refuses labels that the field zones or the run sets.
 func (v *validator) nodeLabel(path, key, value string) {
 	switch {
 	case key == corev1.LabelTopologyZone:

@@ -24,7 +24,7 @@ type Transition struct {
 	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "deployments.apps" or a custom resource
 	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's namespace
 	Selector  string `yaml:"selector,omitempty"`  // label selector of the objects, such as "app=web"
-	// From: state in which the time begins; default "created", when the watch first sees the object
+	// From: state in which the time begins; default "created", which means that the watch first sees the object
 	From string `yaml:"from,omitempty"`
 	// To: state in which the time ends: "scheduled", "initialized", "containersReady" or "ready" of pods, "ready" of
 	// Nodes, "established" of CustomResourceDefinitions, "complete" of Jobs, "bound" of PersistentVolumeClaims,

@@ -138,7 +138,8 @@ type Action struct {
 	// Gang: minimum number of a deploy's pods that must be scheduled together, in a PodGroup with the deploy's name.
 	// Requires the feature gate GenericWorkload
 	Gang int `yaml:"gang,omitempty" zero:"each pod alone; leave it out to use the default"`
-	// Devices: devices that each pod of a deploy claims, through a ResourceClaimTemplate with the deploy's name
+	// Devices: number of devices that each pod of a deploy claims, through a ResourceClaimTemplate with the deploy's
+	// name
 	Devices int `yaml:"devices,omitempty"`
 	// EvictAfter: tolerationSeconds of a deploy's pods for not-ready and unreachable nodes, default 300s
 	EvictAfter Duration  `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
@@ -175,11 +176,12 @@ type Action struct {
 	Command    []string `yaml:"command,omitempty"` // for an exec, the command to run in the pod's first container
 	// OnlyMissing: create only the objects of `templates` that do not exist yet
 	OnlyMissing bool `yaml:"onlyMissing,omitempty"`
-	// After: for an action on objects, the delay after the phase's start; without it, actions run in file order
+	// After: for an action on objects, the delay after the phase's start; actions without `after` run in file order
 	After Duration `yaml:"after,omitempty"`
 	// Rate: for an action on objects, the rate of requests; default: no limit, but at most 16 requests in flight
 	Rate Rate `yaml:"rate,omitempty" zero:"as fast as answers come; leave it out to use the default"`
-	// MinAchieved: for an action on objects with `rate` or `every`, overrides `minAchieved` of the scenario
+	// MinAchieved: minimum share of the work of an action on objects with `rate` or `every`; overrides the scenario's
+	// minAchieved
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
 }
 
@@ -187,7 +189,7 @@ type Action struct {
 type TopologySpread struct {
 	Key     string `yaml:"key"`                        // node label, such as "topology.kubernetes.io/zone"
 	MaxSkew int    `yaml:"maxSkew,omitempty" zero:"1"` // maximum difference in the number of pods between domains, default 1
-	Soft    bool   `yaml:"soft,omitempty"`             // use ScheduleAnyway, not DoNotSchedule, as whenUnsatisfiable
+	Soft    bool   `yaml:"soft,omitempty"`             // whenUnsatisfiable is ScheduleAnyway instead of DoNotSchedule
 }
 
 // Gate is one criterion for the run to pass.
@@ -230,8 +232,9 @@ type Nodes struct {
 	// Version: release of the kubelets: "1.37", "1.36" or "1.35"; default: the release of the oldest API server at the
 	// start
 	Version string `yaml:"version,omitempty"`
-	// KubeletAddress: address that your cluster's API servers can reach, such as 10.0.0.5:10250. Each node serves a
-	// kubelet's API on a port from this one upwards. Default: none on your cluster, loopback on a bundled plane
+	// KubeletAddress: address that your cluster's API servers can reach, such as 10.0.0.5:10250. The nodes serve a
+	// kubelet's API on consecutive ports, starting with this port. Default: none on your cluster, the loopback address
+	// on a bundled control plane
 	KubeletAddress string `yaml:"kubeletAddress,omitempty"`
 	// KubeProxy: each node also opens the connection and the watches of a kube-proxy; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
@@ -241,12 +244,12 @@ type Nodes struct {
 	CPU    string `yaml:"cpu,omitempty"`             // allocatable CPU of each node, default 8
 	Memory string `yaml:"memory,omitempty"`          // allocatable memory of each node, default 32Gi
 	Pods   int    `yaml:"pods,omitempty" zero:"110"` // maximum number of pods on each node, default 110
-	// Devices: devices on each node that pods can claim (ResourceSlices of driver gpu.stormglass.dev)
+	// Devices: number of devices on each node that pods can claim (ResourceSlices of driver gpu.stormglass.dev)
 	Devices int `yaml:"devices,omitempty"`
 	// ObjectSize: size of each Node object in protobuf, without managedFields, such as 15KiB; the node status lists
 	// images to reach this size
 	ObjectSize Bytes      `yaml:"objectSize,omitempty" zero:"no images"`
-	Pools      []NodePool `yaml:"pools,omitempty" was:"shapes"` // groups of nodes that differ
+	Pools      []NodePool `yaml:"pools,omitempty" was:"shapes"` // groups of nodes with different properties
 	// LeaseRenew: interval of lease renewals, default 10s; must be less than node-monitor-grace-period (50s)
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
 	// LeaseDuration: leaseDurationSeconds of the node Leases, default four times `leaseRenew`; Kubernetes ignores it
@@ -276,10 +279,9 @@ func (s *Scenario) NodesRelease() control.Release {
 
 // Variant is the scenario with some fields changed, for example an incident's remedy.
 type Variant struct {
-	Name        string `yaml:"name"`                  // unique name of the variant
-	Description string `yaml:"description,omitempty"` // one sentence about the variant
-	// Set: field values by path; they override the scenario and --set
-	Set map[string]any `yaml:"set,omitempty"`
+	Name        string         `yaml:"name"`                  // unique name of the variant
+	Description string         `yaml:"description,omitempty"` // one sentence about the variant
+	Set         map[string]any `yaml:"set,omitempty"`         // field values by path; they override the scenario and --set
 }
 
 // Figure is one metric in the table that compares variants. It is written like a gate without a bound.

@@ -85,8 +85,8 @@ func (f Fault) Times() []time.Duration {
 	return all
 }
 
-// Span returns the time from the start of the phase until the fault ends. If the fault lasts until the phase ends, its
-// own length counts as zero.
+// Span returns the time from the start of the phase until the fault ends. For a fault that lasts until the phase ends,
+// it returns the time until the fault begins.
 func (f Fault) Span() time.Duration {
 	times := f.Times()
 	return times[len(times)-1] + f.For.D()

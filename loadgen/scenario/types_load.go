@@ -17,7 +17,7 @@ type Load struct {
 	// Arrival: times between requests: "constant" (default) or "poisson" (random, like many independent clients)
 	Arrival     string `yaml:"arrival,omitempty"`
 	Shape       Shape  `yaml:"shape,omitempty"`       // how the rate changes during the load
-	MinAchieved *Bound `yaml:"minAchieved,omitempty"` // overrides `minAchieved` of the scenario
+	MinAchieved *Bound `yaml:"minAchieved,omitempty"` // minimum share of the load's work; overrides the scenario's minAchieved
 	// MaxInFlight: maximum number of requests in flight, default 1000; while this number is in flight, due requests are
 	// not sent
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
@@ -144,7 +144,7 @@ type Shape struct {
 	Kind      string   `yaml:"kind,omitempty"`
 	To        *Rate    `yaml:"to,omitempty"`        // final rate of a ramp or step
 	Over      Duration `yaml:"over,omitempty"`      // length of a ramp
-	Steps     int      `yaml:"steps,omitempty"`     // number of steps
+	Steps     int      `yaml:"steps,omitempty"`     // number of steps of the kind "step"
 	Every     Duration `yaml:"every,omitempty"`     // length of a step or of a sine's period, or time between bursts
 	Burst     int      `yaml:"burst,omitempty"`     // extra requests in each burst
 	Amplitude float64  `yaml:"amplitude,omitempty"` // amplitude of a sine, as a fraction of the rate: over 0, at most 1

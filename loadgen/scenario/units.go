@@ -30,7 +30,7 @@ func (d Duration) String() string {
 	return s
 }
 
-// MarshalText encodes the duration as UnmarshalText accepts it.
+// MarshalText encodes the duration in the notation that UnmarshalText accepts.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Spread is a random length of time. "2s" is always 2 s. "2s..20s" is a log-normal distribution with the median 2 s and
@@ -60,7 +60,7 @@ func (s *Spread) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText encodes the spread as UnmarshalText accepts it.
+// MarshalText encodes the spread in the notation that UnmarshalText accepts.
 func (s Spread) MarshalText() ([]byte, error) {
 	text := Duration(s.Median).String()
 	if s.P99 != s.Median {
@@ -99,7 +99,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText encodes the rate as UnmarshalText accepts it.
+// MarshalText encodes the rate in the notation that UnmarshalText accepts.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 func (r Rate) String() string {
@@ -131,7 +131,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText encodes the size as UnmarshalText accepts it.
+// MarshalText encodes the size in the notation that UnmarshalText accepts.
 func (b Bytes) MarshalText() ([]byte, error) {
 	for _, u := range []string{"GiB", "MiB", "KiB"} {
 		if n := int64(sizeUnits[u]); b > 0 && int64(b)%n == 0 {

@@ -83,7 +83,7 @@ func (u Until) String() string {
 
 const countAll = "all"
 
-// test returns the test as text, from Condition, JSONPath or CEL.
+// test returns the test of the condition as text: Condition, JSONPath or CEL, whichever is set.
 func (u Until) test() string {
 	switch {
 	case u.Condition != "":

@@ -16,7 +16,7 @@ var Manifests = []string{
 	"configmaps", "secrets", "services", "serviceaccounts", "pods", "leases.coordination.k8s.io", WidgetResource,
 }
 
-// WidgetResource is a custom resource of Stormglass. A run that uses it creates its definition.
+// WidgetResource is a custom resource of Stormglass. A run that uses this resource creates the definition.
 const WidgetResource = "widgets.load.stormglass.dev"
 
 // loadsOf checks the loads of one phase. `held` holds the watches that earlier phases left open, to which a load of
@@ -102,7 +102,7 @@ func (v *validator) weight(path string, w float64) {
 type field struct {
 	name string
 	set  bool
-	of   string // the kinds, separated by spaces
+	of   string // the kinds that accept the field, separated by spaces
 }
 
 // onlyFor reports an error for each field that is set but that the kind does not accept. Without the error, the author
