@@ -90,15 +90,15 @@ type Plan struct {
 	// Margin: a metric has not regressed if the upper bound of its change is below this fraction
 	Margin     float64 `json:"margin"`
 	Confidence float64 `json:"confidence"` // one-sided confidence level of the bounds of changes
-	// Figures: maximum number of metrics that decide the answer. If `--metric` selects more, they share alpha by Holm's
-	// method
+	// Figures: maximum number of metrics that decide the answer. If `--metric` selects more metrics, these share alpha by
+	// Holm's method
 	Figures int `json:"figures"`
 	// Spread: maximum spread, between equal control planes, of a metric that decides the answer
 	Spread float64 `json:"spread"`
 	Throw  Throw   `json:"throw"`
 }
 
-// Look is an interim test after `pairs` pairs. The comparison ends after a test with a clear answer.
+// Look is an interim test after a number of pairs. The comparison ends after a test with a clear answer.
 type Look struct {
 	Pairs int     `json:"pairs"`
 	Alpha float64 `json:"alpha"` // probability of a false alarm at this test, for one metric
@@ -159,16 +159,17 @@ const (
 // ABFigure is the result for one figure (compared metric) over all pairs. Changes are fractions of A's value; a
 // positive change is worse.
 type ABFigure struct {
-	Name   string `json:"name"` // name of the figure
+	Name   string `json:"name"` // name of the compared metric
 	Unit   string `json:"unit"`
 	Better string `json:"better"` // better values: "lower" or "higher"
-	Gated  bool   `json:"gated"`  // the figure decides the answer
+	Gated  bool   `json:"gated"`  // the metric decides the answer
 	// Calibrated: spread of the metric between equal control planes, from the scenario
 	Calibrated *float64 `json:"calibrated,omitempty"`
-	Advice     string   `json:"advice,omitempty"` // why the figure is not gated
-	Answer     Answer   `json:"answer"`           // "regressed", "not regressed", "improved" or "could not tell"
-	Detail     string   `json:"detail,omitempty"` // why the answer is "could not tell"
-	Pairs      int      `json:"pairs"`            // number of pairs used for the answer
+	Advice     string   `json:"advice,omitempty"` // why the metric does not decide the answer
+	// Answer: answer for the metric: "regressed", "not regressed", "improved" or "could not tell"
+	Answer Answer `json:"answer"`
+	Detail string `json:"detail,omitempty"` // why the answer is "could not tell"
+	Pairs  int    `json:"pairs"`            // number of pairs used for the answer
 	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A". Absent
 	// in older files, in which a and b are medians
 	Statistic Statistic `json:"statistic,omitempty"`
@@ -176,10 +177,10 @@ type ABFigure struct {
 	B         *float64  `json:"b"`
 	MedianA   *float64  `json:"medianA,omitempty"`
 	MedianB   *float64  `json:"medianB,omitempty"`
-	Change    *float64  `json:"change"`   // mean change: B/A - 1, or A/B - 1 for a figure that is better when higher
+	Change    *float64  `json:"change"`   // mean change: B/A - 1, or A/B - 1 for a metric that is better when higher
 	Low       *float64  `json:"low"`      // lower bound of change, with the plan's confidence
 	High      *float64  `json:"high"`     // upper bound of change, with the plan's confidence
-	Spread    *float64  `json:"spread"`   // standard deviation over the pairs of ln(B/A), or of the differences divided by A
+	Spread    *float64  `json:"spread"`   // standard deviation, over all pairs, of ln(B/A) or of the differences divided by A
 	T         *float64  `json:"t"`        // t statistic of the test
 	Critical  *float64  `json:"critical"` // critical value of t for the test
 	// Changes: ln(B/A) of each pair that counts, positive for worse; empty if a value is 0, because the test then uses

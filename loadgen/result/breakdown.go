@@ -4,7 +4,8 @@ package result
 // audit log.
 const AuditFile = "audit.json"
 
-// Breakdown splits the mean latency of the requests with the same phase, load, verb and resource ([breakdown](breakdown.md)).
+// Breakdown splits the mean latency of the requests with the same phase, load, verb and resource
+// ([breakdown](breakdown.md)).
 type Breakdown struct {
 	Phase    string `json:"phase"`
 	Load     string `json:"load"`
@@ -32,22 +33,23 @@ type Breakdown struct {
 
 // The parts of a Breakdown, in the order in which a request passes through them.
 const (
-	PartLag       = "lag"       // from the intended start until the generator began to process the request
-	PartConnect   = "connect"   // waiting for a connection or a free stream
+	PartLag       = "lag"       // time from the intended start until the generator began to process the request
+	PartConnect   = "connect"   // time to wait for a connection or a free stream
 	PartWire      = "wire"      // service time outside the API server, such as on the network
-	PartFilters   = "filters"   // authentication, authorization and other request filters
-	PartFairness  = "fairness"  // waiting in API Priority and Fairness
-	PartAdmission = "admission" // admission, webhooks included
-	PartEtcd      = "etcd"      // calls to etcd
+	PartFilters   = "filters"   // time in authentication, authorization and other request filters
+	PartFairness  = "fairness"  // time to wait in API Priority and Fairness
+	PartAdmission = "admission" // time in admission, including webhooks
+	PartEtcd      = "etcd"      // time in calls to etcd
 	// PartAdmissionOrFairness: time in webhooks and in API Priority and Fairness, if it cannot be attributed to one of
 	// them
 	PartAdmissionOrFairness = "admissionOrFairness"
-	PartCache               = "cache" // waiting for the watch cache to be current
+	PartCache               = "cache" // time to wait for the watch cache to be current
 )
 
 // BreakdownPart is the time that requests spend on average in one part of their path ([meaning](breakdown.md#parts)).
 type BreakdownPart struct {
-	// Name: "lag", "connect", "wire", "filters", "fairness", "admission", "admissionOrFairness", "etcd" or "cache"
+	// Name: name of the part: "lag", "connect", "wire", "filters", "fairness", "admission", "admissionOrFairness",
+	// "etcd" or "cache"
 	Name    string  `json:"name"`
 	Seconds float64 `json:"meanSeconds"` // lower bound of the mean time in the part; never negative
 	// Most: upper bound of the mean time, if above meanSeconds; the difference is in unexplainedSeconds

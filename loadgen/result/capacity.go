@@ -94,10 +94,11 @@ type Bottleneck struct {
 
 // Trial is one run of a search, at one load.
 type Trial struct {
-	Number  int      `json:"number"` // number of the trial, from 1
-	Dir     string   `json:"dir"`    // run directory, relative to the search's directory
-	Load    float64  `json:"load"`
-	Outcome string   `json:"outcome"`           // "good", "bad", "invalid" (the generator was the limit) or "no data"
+	Number int     `json:"number"` // number of the trial, from 1
+	Dir    string  `json:"dir"`    // run directory, relative to the search's directory
+	Load   float64 `json:"load"`
+	// Outcome: outcome of the trial: "good", "bad", "invalid" (the generator was the limit) or "no data"
+	Outcome string   `json:"outcome"`
 	Why     string   `json:"why,omitempty"`     // reason for the outcome
 	Machine []string `json:"machine,omitempty"` // why the machine was busy during the trial, by phase
 	Gates   []Gate   `json:"gates"`

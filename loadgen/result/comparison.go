@@ -16,8 +16,8 @@ type Comparison struct {
 	Schema      string    `json:"schema"`                // always stormglass.comparison/v1
 	Scenario    string    `json:"scenario"`              // name of the scenario
 	Description string    `json:"description,omitempty"` // description of the scenario
-	Started     time.Time `json:"started"`               // time before the first variant
-	Ended       time.Time `json:"ended,omitzero"`        // time after the last variant; absent: the comparison did not finish
+	Started     time.Time `json:"started"`               // start of the first variant
+	Ended       time.Time `json:"ended,omitzero"`        // end of the last variant; absent: the comparison did not finish
 	// ExitCode: the worst exit code of the variants; from worst to best: 4, 2, 1, 3, 0
 	ExitCode int       `json:"exitCode"`
 	Variants []Variant `json:"variants"` // variants in the scenario's order, including those that did not run
@@ -27,7 +27,7 @@ type Comparison struct {
 // Variant is one variant of the scenario, with the result of its run.
 type Variant struct {
 	Name        string   `json:"name"`                  // name of the variant and of its directory
-	Description string   `json:"description,omitempty"` // description in the scenario
+	Description string   `json:"description,omitempty"` // description of the variant in the scenario
 	Set         []string `json:"set,omitempty"`         // fields that the variant sets, as path=value
 	Verdict     Verdict  `json:"verdict"`               // verdict of the variant's run; "no data" if it did not run
 	ExitCode    int      `json:"exitCode"`              // exit code of the variant's run

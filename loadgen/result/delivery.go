@@ -7,13 +7,12 @@ type Action struct {
 	Name      string `json:"name"`                // action and its resource, such as "patch configmaps"
 	RoundsDue int64  `json:"roundsDue,omitempty"` // number of due rounds of a repeated action
 	// Rounds: number of rounds that began; a round is skipped if it is due while the previous round runs
-	Rounds int64   `json:"rounds"`
-	Rate   float64 `json:"ratePerSecond,omitempty"` // rate of the action in the scenario
-	// AtOnce: maximum number of requests in flight
-	AtOnce   int   `json:"atOnce,omitempty"`
-	Requests int64 `json:"requests"`          // requests due by the end of the phase, in the rounds that began
-	Done     int64 `json:"done"`              // part of `requests` that succeeded
-	Refused  int64 `json:"refused,omitempty"` // part of `requests`: evictions that a PodDisruptionBudget refused
+	Rounds   int64   `json:"rounds"`
+	Rate     float64 `json:"ratePerSecond,omitempty"` // rate of the action in the scenario
+	AtOnce   int     `json:"atOnce,omitempty"`        // maximum number of requests in flight
+	Requests int64   `json:"requests"`                // requests due by the end of the phase, in the rounds that began
+	Done     int64   `json:"done"`                    // part of `requests` that succeeded
+	Refused  int64   `json:"refused,omitempty"`       // part of `requests`: evictions that a PodDisruptionBudget refused
 	// Cut: the phase ended before the action had ended; only for an action without rate and rounds
 	Cut        bool    `json:"cut,omitempty"`
 	DueSeconds float64 `json:"dueSeconds"`  // time that the requests should take at the action's rate
@@ -42,7 +41,7 @@ type Delivery struct {
 	Why   string `json:"why,omitempty"` // reason for the limit, in words
 }
 
-// The values of Delivery.Limit: the reasons for a share below least.
+// The values of Delivery.Limit: the reasons for a share below `least`.
 const (
 	LimitGenerator = "generator" // the generator's own delay; the run could not be judged
 	LimitAsked     = "asked"     // responses were fast, so the scenario's concurrency is too low for its rate

@@ -25,7 +25,7 @@ type Diagnosis struct {
 	// Reference: directory of the healthy run with which this run is compared; calm is then the time of the healthy
 	// run, shifted to end before this run begins
 	Reference string      `json:"reference,omitempty"`
-	Answer    string      `json:"answer"`           // "healthy", "diagnosed", "unknown" or "cannot tell"
+	Answer    string      `json:"answer"`           // result of the diagnosis: "healthy", "diagnosed", "unknown" or "cannot tell"
 	Doubts    []string    `json:"doubts,omitempty"` // why the cluster may be unhealthy although no symptom was found
 	Causes    []Cause     `json:"causes"`           // causes, sorted by their start
 	Limits    []Cause     `json:"limits,omitempty"` // limits that the growing load reached; they are not causes
@@ -44,14 +44,14 @@ type Diagnosis struct {
 // time.
 type MachineUse struct {
 	Processors float64  `json:"processors"`
-	Others     Compared `json:"others"` // processors used by other programs, except clients of the API server
+	Others     Compared `json:"others"` // processors used by other programs, without clients of the API server
 	// Steal: processors that the hypervisor gave to other machines
 	Steal      Compared  `json:"steal"`
 	MemoryWait *Compared `json:"memoryWait,omitempty"` // fraction of the time in which some process waited for memory
 	DiskWait   *Compared `json:"diskWait,omitempty"`   // fraction of the time in which some process waited for a disk
 }
 
-// Compared is the mean of a value in two periods.
+// Compared holds the mean of a value in the comparison period and in the diagnosed time.
 type Compared struct {
 	Calm  *float64 `json:"calm"`  // mean in the comparison period; null: not recorded
 	Under float64  `json:"under"` // mean in the diagnosed time
@@ -76,7 +76,7 @@ type Cause struct {
 	Calm       []string    `json:"calm"` // signals that did not deviate; they rule out other causes
 	Explains   []Explains  `json:"explains"`
 	Look       string      `json:"look"`           // what to examine next
-	Page       string      `json:"page,omitempty"` // documentation of the cause
+	Page       string      `json:"page,omitempty"` // documentation page about the cause
 	Strength   float64     `json:"strength"`       // highest strength of the cause's evidence
 	Trace      *CauseTrace `json:"trace,omitempty"`
 	Limit      bool        `json:"limit,omitempty"` // the cause is the load or the machine, not a component

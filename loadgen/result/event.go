@@ -10,15 +10,15 @@ import (
 type Event struct {
 	Time time.Time `json:"time"` // time of the event
 	Kind EventKind `json:"kind"`
-	// Name is the subject of the event: a phase, an action, a kind of fault, a component that restarted or became the leader,
-	// or a load that had to relist.
+	// Name is the subject of the event: a phase, an action, a kind of fault, a component that restarted or became the
+	// leader, or a load that had to relist.
 	Name   string `json:"name"`
-	Detail string `json:"detail,omitempty"` // more information, for people
+	Detail string `json:"detail,omitempty"` // details of the event, for people
 	// Fault is the ID of the fault, for EventFaultBegin and EventFaultEnd.
 	Fault string `json:"fault,omitempty"`
 	// On lists the names of the components that the fault affects.
 	On []string `json:"on,omitempty"`
-	// Expected marks an exit that the plane's supervisor requested.
+	// Expected marks an exit that the control plane's supervisor requested.
 	Expected bool `json:"expected,omitempty"`
 	// Handover marks the exit of a component that handed over its lease (feature gate CoordinatedLeaderElection) and is
 	// started again.

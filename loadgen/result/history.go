@@ -28,7 +28,7 @@ type History struct {
 
 	// Linearizable: whether the operations are linearizable: "yes", "no" or "unknown"; only "yes" passes
 	Linearizable string `json:"linearizable"`
-	// LostWrites: acknowledged writes that are missing in the chain of resourceVersions to the final state
+	// LostWrites: acknowledged writes that are missing in the chain of resourceVersions that leads to the final state
 	LostWrites      int64            `json:"lostWrites"`
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`
 	ViolationCount  int64            `json:"violationCount"`

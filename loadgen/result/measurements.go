@@ -89,7 +89,7 @@ type Latency struct {
 // (its intended start).
 type Requests struct {
 	Load     string `json:"load"`
-	Verb     string `json:"verb"`     // "get", "list", "create", "update", "patch", "delete" or "apply"
+	Verb     string `json:"verb"`     // verb of the requests: "get", "list", "create", "update", "patch", "delete" or "apply"
 	Resource string `json:"resource"` // resource of the requests, such as configmaps or deployments.apps
 	// Variant: distinguishes operations with the same verb and resource, such as "rv=0"
 	Variant string `json:"variant,omitempty"`
@@ -107,7 +107,7 @@ type Requests struct {
 	FailedLate int64 `json:"failedLate,omitempty"`
 	// Answered: 2xx responses that arrived in the phase, including responses to earlier requests
 	Answered *int64 `json:"answered,omitempty"`
-	Overdue  int64  `json:"overdue,omitempty"` // part of `answered` that arrived after the schedule's end
+	Overdue  int64  `json:"overdue,omitempty"` // part of `answered` that arrived after the end of the load's schedule
 	// Backlog: requests in flight at the end of the phase, including requests of earlier phases
 	Backlog     int64   `json:"backlog,omitempty"`
 	DueSeconds  float64 `json:"dueSeconds"` // time during which requests were due
@@ -162,13 +162,12 @@ type Watches struct {
 	Relists         int64   `json:"relists"`             // watches that had to list again after a 410
 	Delivery        Latency `json:"delivery"`            // time from the acknowledgement of the write to the delivery
 	External        Latency `json:"external"`            // `delivery` without the generator's stalls
-	SlowestPerWatch Latency `json:"slowestPerWatch"`     // the slowest delivery of each watch
+	SlowestPerWatch Latency `json:"slowestPerWatch"`     // distribution of the slowest delivery of each watch
 	Lossy           int     `json:"lossy"`               // watches that lost an event
 	WorstLost       int64   `json:"worstLost"`           // largest number of events that one watch lost
 	Bytes           int64   `json:"bytes"`               // total size of all events
 	Malformed       int64   `json:"malformed,omitempty"` // streams closed because of an incomplete event
-	// Slow: watches that the scenario makes read slowly; not in `delivery`
-	Slow int `json:"slow,omitempty"`
+	Slow            int     `json:"slow,omitempty"`      // watches that the scenario makes read slowly; not in `delivery`
 }
 
 // Changes holds the results of one load of kind "changes" in a phase: writes whose delivery to watches is measured.
@@ -186,20 +185,20 @@ type Workload struct {
 	PodsUnmeasured int64     `json:"podsUnmeasured,omitempty"`
 	Reconnects     int64     `json:"reconnects,omitempty"`
 	Relists        int64     `json:"relists,omitempty"`
-	ToScheduled    Latency   `json:"toScheduled"`                     // from the pod's first event until it was bound to a node
-	ToReady        Latency   `json:"toReady"`                         // from the binding until the pod was Ready
-	Startup        Latency   `json:"startup"`                         // from the pod's first event until the pod was Ready
+	ToScheduled    Latency   `json:"toScheduled"`                     // time from the pod's first event to its binding to a node
+	ToReady        Latency   `json:"toReady"`                         // time from the binding until the pod was Ready
+	Startup        Latency   `json:"startup"`                         // time from the pod's first event until the pod was Ready
 	External       Latency   `json:"external"`                        // `startup` without the generator's stalls
-	ToEndpoint     Latency   `json:"toEndpoint"`                      // from when the pod was Ready until it was in an EndpointSlice
+	ToEndpoint     Latency   `json:"toEndpoint"`                      // time from Ready until the pod was in an EndpointSlice
 	Rollouts       []Rollout `json:"rollouts,omitempty"`              // rollouts that began in this phase
-	NotReadyAfter  *float64  `json:"notReadyAfterSeconds,omitempty"`  // from the failure of nodes until all were seen NotReady
-	RecoveredAfter *float64  `json:"recoveredAfterSeconds,omitempty"` // from the failure of nodes until every workload was complete again
+	NotReadyAfter  *float64  `json:"notReadyAfterSeconds,omitempty"`  // time from the failure of nodes until all were NotReady
+	RecoveredAfter *float64  `json:"recoveredAfterSeconds,omitempty"` // time from the failure of nodes until every workload was complete again
 }
 
 // Rollout is one change of a workload, with the steps (hops) in which the control plane carries it out.
 type Rollout struct {
 	Deployment string    `json:"deployment"`
-	Action     string    `json:"action"` // "deploy", "rollingUpdate" or "scale"
+	Action     string    `json:"action"` // kind of change: "deploy", "rollingUpdate" or "scale"
 	Pods       int64     `json:"pods"`
 	Began      time.Time `json:"began"`    // time just before the change was sent
 	Complete   bool      `json:"complete"` // all new pods completed the last step
@@ -220,7 +219,7 @@ type Hop struct {
 // Nodes holds the results of the simulated nodes in the whole run.
 type Nodes struct {
 	Count int `json:"count"`
-	// Fidelity: "kubelet", "lean" or "shared" ([simulated nodes](../how-to/simulated-nodes.md))
+	// Fidelity: fidelity of the nodes: "kubelet", "lean" or "shared" ([simulated nodes](../how-to/simulated-nodes.md))
 	Fidelity            string  `json:"fidelity"`
 	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all nodes were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
@@ -228,7 +227,7 @@ type Nodes struct {
 	// MissedByGenerator: renewals missed because of the generator: they began over one interval late, or its delay took
 	// over half of the time until the next renewal
 	MissedByGenerator int64 `json:"missedByGenerator"`
-	MissedByServer    int64 `json:"missedByServer"` // other renewals that were not acknowledged before the next was due
+	MissedByServer    int64 `json:"missedByServer"` // renewals not acknowledged before the next was due, except missedByGenerator
 	// Delayed: renewals that began over 1.05 intervals after the previous one
 	Delayed int64 `json:"delayed,omitempty"`
 	// Heartbeat: time from the intended start of a renewal until it was acknowledged or missed

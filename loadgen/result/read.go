@@ -12,9 +12,9 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// maxObjects is the maximum number of objects and lists in a JSON document. It limits the memory for reading a document:
-// an empty object has three bytes in the file but takes up to a kilobyte of memory. The objects that a run writes have at least a
-// hundred bytes.
+// maxObjects is the maximum number of objects and lists in a JSON document. It limits the memory for reading a
+// document: an empty object has three bytes in the file but takes up to a kilobyte of memory. The objects that a run
+// writes have at least a hundred bytes.
 const maxObjects = 1_000_000
 
 // maxBytes returns the maximum size of a file, by its extension. The limits are larger than any file of a run with a
@@ -61,8 +61,7 @@ func ReadFile(dir, name string) ([]byte, error) {
 	return data, nil
 }
 
-// ReadJSON reads a JSON file of the run in dir and checks its content. Every error
-// is a *Damaged.
+// ReadJSON reads a JSON file of the run in dir and checks its content. Every error is a *Damaged.
 func ReadJSON(dir, name string, v Checked) error {
 	data, err := ReadFile(dir, name)
 	if err != nil {

@@ -39,15 +39,15 @@ type FaultRecovery struct {
 // requests and the highest latency cover the error window.
 type LoadRecovery struct {
 	Load  string  `json:"load"`
-	Bound float64 `json:"boundSeconds"` // bound: the maximum latency of a request
+	Bound float64 `json:"boundSeconds"` // latency above which a request counts as too slow
 	// Affected: a request failed, was not sent or exceeded the bound before the load recovered and before the next
 	// fault began
 	Affected    bool     `json:"affected"`
 	Silent      bool     `json:"silent,omitempty"` // the effect is unknown: no request ended before the next fault
 	ErrorWindow float64  `json:"errorWindowSeconds"`
 	Open        bool     `json:"errorWindowOpen,omitempty"` // the error window had not ended at the last slot
-	From        *float64 `json:"fromSeconds,omitempty"`     // from the start of the fault to the start of the error window
-	// Until: from the start of the fault to the end of the error window
+	From        *float64 `json:"fromSeconds,omitempty"`     // time from the start of the fault to the start of the error window
+	// Until: time from the start of the fault to the end of the error window
 	Until     *float64         `json:"untilSeconds,omitempty"`
 	Succeeded int64            `json:"succeeded"` // number of 2xx responses, including slow ones
 	Failed    int64            `json:"failed"`
@@ -82,9 +82,10 @@ type RelistStorm struct {
 
 // Handover is a change of a lease's holder or of etcd's leader.
 type Handover struct {
-	Of       string     `json:"of"`                        // changed component: etcd, kube-scheduler or kube-controller-manager
-	From     string     `json:"from,omitempty"`            // old holder
-	To       string     `json:"to"`                        // new holder
+	// Of: component whose leader changed: etcd, kube-scheduler or kube-controller-manager
+	Of       string     `json:"of"`
+	From     string     `json:"from,omitempty"`            // old leader, or old holder of the lease
+	To       string     `json:"to"`                        // new leader, or new holder of the lease
 	At       time.Time  `json:"at"`                        // when the new holder was observed
 	Lost     *time.Time `json:"lost,omitempty"`            // when the old holder lost the lease or the leadership
 	Failover *float64   `json:"failoverSeconds,omitempty"` // time from `lost` to `at`

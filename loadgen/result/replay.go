@@ -81,8 +81,8 @@ type ReplayWatches struct {
 	Bytes       int64            `json:"bytes"` // total size of all events
 }
 
-// ShareOf returns the fraction of responses that have the status code, in the recording and in its replay. It ignores requests
-// without a response, and requests whose response is not in the recording.
+// ShareOf returns the fraction of responses that have the status code, in the recording and in its replay. It ignores
+// requests without a response, and requests whose response is not in the recording.
 func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 	var recorded, recordedAll, seen, seenAll int64
 	for _, k := range kinds {
@@ -105,9 +105,9 @@ func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 
 const maxDifferences = 5
 
-// Notes returns one line for each way in which the replay differs from the recording: requests that were not sent as in the
-// recording, and verbs and resources whose fraction of 404 or 409 responses differs by over a percentage point. The latter are
-// sorted by the number of affected requests, largest first.
+// Notes returns one line for each way in which the replay differs from the recording. Requests that were not sent as in
+// the recording come first. Then come verbs and resources whose fraction of 404 or 409 responses differs by over a
+// percentage point, sorted by the number of affected requests, largest first.
 func (r Replay) Notes() []string {
 	var notes []string
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {

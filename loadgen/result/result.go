@@ -16,8 +16,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Schema is the version of result.json. A change that breaks readers raises
-// the number; an added field does not.
+// Schema is the version of result.json. A change that breaks readers raises the number; an added field does not.
 const Schema = "stormglass.result/v1"
 
 // Files in a run directory.
@@ -42,7 +41,7 @@ type Verdict string
 const (
 	Pass   Verdict = "pass"
 	Fail   Verdict = "fail"
-	NoData Verdict = "no data" // could not be judged
+	NoData Verdict = "no data" // the run or gate could not be judged
 )
 
 // Result is the content of result.json: the judged run.
@@ -184,7 +183,7 @@ type Gate struct {
 	Objective string   `json:"objective"`      // name of a built-in [objective](objectives.md), or "expr"
 	Expr      string   `json:"expr,omitempty"` // PromQL expression; absent if the generator measured the value
 	Over      []string `json:"over"`           // phases that the gate judges
-	Verdict   Verdict  `json:"verdict"`        // "pass", "fail" or "no data"
+	Verdict   Verdict  `json:"verdict"`        // verdict on the gate: "pass", "fail" or "no data"
 	Value     *float64 `json:"value"`          // measured value; null: no data
 	// Withheld: measured value that is not judged, because the generator was
 	// [saturated](objectives.md#no-data-for-the-run), because the generator's delay would decide the verdict, or
@@ -198,7 +197,7 @@ type Gate struct {
 	WorstPhase string   `json:"worstPhase,omitempty"` // phase with the gate's value, if it is one phase
 	WorstLoad  string   `json:"worstLoad,omitempty"`  // load with the gate's value, if it is one load
 	Op         string   `json:"op"`                   // operator between value and bound for the gate to pass: "<=" or ">="
-	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
+	// Unit: unit of value and bound: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
 	// number
 	Unit   string `json:"unit"`
 	Detail string `json:"detail,omitempty"` // how the value was computed, or why it is missing
@@ -211,11 +210,11 @@ type Gate struct {
 // Alert is the outcome of an alert of `loadgen gate --rules`.
 type Alert struct {
 	Name string `json:"name"` // name of the alert
-	// Outcome: "fired", "pending" (active for less than its `for`), "silent" or "no data"
+	// Outcome: outcome of the alert: "fired", "pending" (active for less than its `for`), "silent" or "no data"
 	Outcome string `json:"outcome"`
 	// Verdict: verdict of the alert's gate; absent: the alert does not affect the verdict of the run
 	Verdict       Verdict `json:"verdict,omitempty"`
-	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time that the alert's condition held
+	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time for which the alert's condition held
 	Detail        string  `json:"detail"`
 	Expr          string  `json:"expr"` // PromQL expression of the alert's rules, after --map has replaced labels
 }
@@ -251,7 +250,7 @@ type KeyMetric struct {
 
 // KeyRow is one value of a key metric.
 type KeyRow struct {
-	Label string   `json:"label"` // verb, etcd member, or result of the scheduling attempt
+	Label string   `json:"label"` // subject of the row: a verb, an etcd member or a scheduling result
 	P50   *float64 `json:"p50Seconds,omitempty"`
 	P95   *float64 `json:"p95Seconds,omitempty"`
 	P99   *float64 `json:"p99Seconds,omitempty"`

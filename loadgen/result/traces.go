@@ -25,7 +25,7 @@ type Traces struct {
 type PodLife struct {
 	Pod     string     `json:"pod"`           // pod, as NAMESPACE/NAME
 	Start   int64      `json:"startUnixNano"` // start of the first write
-	Seconds float64    `json:"seconds"`       // from the start of the first write to the end of the last
+	Seconds float64    `json:"seconds"`       // time from the start of the first write to the end of the last
 	Writes  []PodWrite `json:"writes"`        // writes, sorted by their start
 }
 
@@ -48,7 +48,7 @@ type SpanName struct {
 	Requests int64   `json:"requests"`        // number of complete traces
 	P50      float64 `json:"selfP50Seconds"`  // median of the time in which none of the span's children ran
 	P99      float64 `json:"selfP99Seconds"`  // p99 of the time in which none of the span's children ran
-	Critical float64 `json:"criticalSeconds"` // mean time on a request's critical path
+	Critical float64 `json:"criticalSeconds"` // mean time of the spans on a request's critical path
 	Share    float64 `json:"share"`           // criticalSeconds as a fraction of the requests' mean latency
 }
 
@@ -80,7 +80,7 @@ type SpanGrowth struct {
 	B        float64 `json:"bSeconds"` // mean time of the span on a request's critical path, in the second run
 }
 
-// CauseTrace is the kept trace that shows a cause best.
+// CauseTrace is the recorded trace that shows a cause best.
 type CauseTrace struct {
 	ID       string  `json:"traceId"`         // ID of the trace, for `loadgen trace`
 	Request  string  `json:"request"`         // verb and resource of the request
@@ -99,7 +99,7 @@ type Trace struct {
 	Resource string      `json:"resource"`
 	Complete bool        `json:"complete"`      // false: spans are missing or contradict each other
 	Start    int64       `json:"startUnixNano"` // when the request was due
-	Seconds  float64     `json:"seconds"`       // from startUnixNano to the last byte of the response
+	Seconds  float64     `json:"seconds"`       // time from startUnixNano to the last byte of the response
 	Status   int         `json:"status,omitempty"`
 	Failure  string      `json:"failure,omitempty"` // kind of failure, if the response was not complete
 	Spans    []TraceSpan `json:"spans"`             // spans; each span precedes its children

@@ -11,7 +11,7 @@ type Transition struct {
 	To       string `json:"to"`
 	// Began: number of objects that reached the first state, including the objects in `open` and `gone`
 	Began      int64 `json:"began"`
-	Open       int64 `json:"open,omitempty"`       // objects that had not reached the second state at the end
+	Open       int64 `json:"open,omitempty"`       // objects that had not reached the second state when the run ended
 	Gone       int64 `json:"gone,omitempty"`       // objects deleted before they reached the second state; not in `latency`
 	Unmeasured int64 `json:"unmeasured,omitempty"` // objects seen only in a list; not in `began`
 	// Relists: number of lists after a lost watch; changes between the loss and the list are seen late

@@ -23,7 +23,7 @@ type TrendRun struct {
 
 // TrendFigure holds the values of one figure in all runs of a trend.
 type TrendFigure struct {
-	Name   string     `json:"name"` // name of the figure
+	Name   string     `json:"name"` // name of the compared metric
 	Unit   string     `json:"unit"`
 	Better string     `json:"better"` // better values: "lower" or "higher"
 	Values []*float64 `json:"values"` // one value per run; null: no data
