@@ -51,7 +51,7 @@ type listedAlert struct {
 	Severity     string  `json:"severity"`
 	Component    string  `json:"component"`
 	Proof        string  `json:"proof"`
-	FloorSeconds float64 `json:"floorSeconds"` // seconds until the alert fires at the latest, if scrapes are 5 s apart
+	FloorSeconds float64 `json:"floorSeconds"` // maximum time until the alert fires, if scrapes are 5 s apart
 	Smallest     string  `json:"smallestFault"`
 	Expr         string  `json:"expr"`
 	ForSeconds   float64 `json:"forSeconds"`
@@ -214,8 +214,7 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 	return p.show(cmd, all)
 }
 
-// checkOut returns an error if --out is not writable, is the directory of a run, or already contains the directory of a
-// proof.
+// checkOut returns an error if --out is not writable, is a run directory, or already contains a proof's directory.
 func (p proveOptions) checkOut(proofs []alertproof.Proof) error {
 	if err := commandline.CheckDir(p.out); err != nil {
 		err = fmt.Errorf("--out %w", err)

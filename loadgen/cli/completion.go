@@ -72,8 +72,7 @@ func complete(cmd *cobra.Command, flag string, values func(args []string, typed 
 	})
 }
 
-// completed returns the scenario in the arguments. It returns nil if the arguments contain no scenario, or if it cannot
-// be read.
+// completed returns the scenario in the arguments, or nil if the arguments contain no readable scenario.
 func completed(args []string) *scenario.Scenario {
 	if len(args) != 1 || args[0] == "-" {
 		return nil

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// quietGC is the value of GOGC at low allocation rates: the heap grows by half of its live size before a garbage
-	// collection.
+	// quietGC is the GOGC at low allocation rates: the heap grows by half of its live size before a collection.
 	quietGC = 50
 	// busyGC is the value of GOGC at high allocation rates: the heap grows to three times its live size. With Go's
 	// default of 100, garbage collection took half of the generator's CPU time while thousands of nodes registered. The

@@ -47,7 +47,7 @@ type importFlags struct {
 	out     string
 	partial bool
 	sets    []string
-	values  []string // paths of the values files
+	values  []string // paths of the files with template values
 	options importer.Options
 }
 

@@ -56,7 +56,7 @@ func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *run.Options, signals *
 	return nil
 }
 
-// finish makes the browsers that show the web page show the report in dir instead.
+// finish replaces the web page with the report in dir, in all browsers that show the page.
 func (f *liveFlags) finish(dir string, hurry <-chan struct{}) error {
 	return f.served.Finish(dir, hurry)
 }

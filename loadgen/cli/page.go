@@ -38,8 +38,7 @@ type pageModel struct {
 	colours  bool
 }
 
-// take updates the page with a snapshot. It adds a point to the charts, unless the last point is less than half a second
-// old.
+// take updates the page with a snapshot. It adds a point to the charts if the last point is over half a second old.
 func (m *pageModel) take(s run.Snapshot, now time.Time) {
 	m.snapshot = s
 	if now.Sub(m.last) < time.Second/2 {
@@ -157,8 +156,7 @@ func (m *pageModel) faults() line {
 	return line{{"faults      ", ""}, {clean(strings.Join(m.snapshot.Faults, " · ")), bold}}
 }
 
-// conditions returns a line with the number of gates that will judge the run, and with the conditions that end the run
-// early.
+// conditions returns a line with the number of gates that judge the run, and the conditions that end the run early.
 func (m *pageModel) conditions() line {
 	gates := fmt.Sprintf("%d gates are judged at the end", m.snapshot.Gates)
 	switch m.snapshot.Gates {
@@ -206,8 +204,8 @@ func helpLines() []line {
 	return all
 }
 
-// charts returns the charts, two in each row, in at most `rows` lines. The last line says how much time one column of a
-// chart covers.
+// charts returns the charts, two in each row, in at most `rows` lines. The last line gives the time that a column
+// covers.
 func (m *pageModel) charts(columns, rows int) []line {
 	all := m.barCharts()
 	across := (len(all) + 1) / 2

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// windUp is the time limit for an interrupted run to stop its plane and write its results.
+// windUp is the time limit for an interrupted run to stop its control plane and write its results.
 const windUp = 2 * time.Minute
 
 // start runs the scenario of a proof in a separate process, because some proofs stop and continue the generator

@@ -69,11 +69,10 @@ type exportOptions struct {
 	// Labels are labels to add to each series. The label `run` is the directory's name unless Labels sets it. An empty
 	// value removes a label.
 	Labels map[string]string
-	// Start and End are the times of the first and the last sample to export, with the syntax of queryOptions.At. Empty means
-	// no limit.
+	// Start and End are the times of the first and the last sample to export, with the syntax of queryOptions.At. Empty
+	// means no limit.
 	Start, End string
-	// Rules reports whether to export also the results of the built-in rules: the series of recording rules, and
-	// ALERTS.
+	// Rules reports whether to export also the results of the built-in rules: recorded series and ALERTS.
 	Rules bool
 	// Writer is the destination in format OpenMetrics, Dir the destination of TSDB blocks, and Receiver the destination of
 	// remote write.

@@ -184,8 +184,8 @@ func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 	return slices.DeleteFunc(all, func(t spans.Trace) bool { return f.failed && !t.Failed() }), nil
 }
 
-// addTraceFlags adds the flag --trace, which overrides tracing.sample of the scenario, and the flags that say where a run on
-// a user's cluster gets spans.
+// addTraceFlags adds the flag --trace, which overrides tracing.sample of the scenario, and the flags that say where a
+// run on a user's cluster gets spans.
 func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
 	flags.Var(traceShare{sets}, "trace", "trace this `share` of the requests, such as 100%; without a share, 5%")
 	flags.Lookup("trace").NoOptDefVal = "5%"

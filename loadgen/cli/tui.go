@@ -36,7 +36,7 @@ type tui struct {
 	drawn    bool // the live line is on the terminal
 	began    time.Time
 	plain    time.Time // when the last live line was written to an output that is not a terminal
-	page     *page     // page that shows the run; nil if there is none
+	page     *page     // page that shows the run, or nil
 }
 
 func newTUI(cmd *cobra.Command) *tui {

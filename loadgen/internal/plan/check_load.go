@@ -14,7 +14,7 @@ import (
 
 const defaultQuota = 2 << 30
 
-// loads checks whether the loads can do their work in the available time, and their objects fit into etcd's quota.
+// loads checks whether the loads can do their work in the available time, and whether their objects fit into etcd's quota.
 func (c *forecast) loads() {
 	for _, l := range c.Loads {
 		c.arrivals(l)

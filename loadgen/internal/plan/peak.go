@@ -49,7 +49,7 @@ func (p *Plan) addPeaks() {
 	}
 }
 
-// CheckRate returns an error if the scenario's peak exceeds the rate `most` of requests.
+// CheckRate returns an error if the highest peak of the loads, in requests per second, exceeds most.
 func (p *Plan) CheckRate(most scenario.Rate) error {
 	peak := p.Highest
 	if peak.Most() <= float64(most) {
@@ -102,8 +102,7 @@ func (l Load) peak() float64 {
 	return rate
 }
 
-// maxWithin returns the maximum number of times in `at` that lie within an interval shorter than length. `at` must be
-// sorted.
+// maxWithin returns the maximum number of times in `at` (sorted) that lie within an interval shorter than length.
 func maxWithin(at []float64, length float64) (most int) {
 	first := 0
 	for i := range at {

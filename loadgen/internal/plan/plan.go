@@ -58,8 +58,7 @@ type Load struct {
 	expanded *scenario.Objects // objects of a load of kind "objects"
 }
 
-// Batch is a batch with its objects; Expanded is nil if its files were not read. The objects are not safe for concurrent
-// use.
+// Batch is a batch with its objects; Expanded is nil if its files were not read. It is not safe for concurrent use.
 type Batch struct {
 	scenario.PlacedBatch
 	Expanded *scenario.Objects

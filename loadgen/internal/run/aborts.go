@@ -30,8 +30,7 @@ const (
 type aborts struct {
 	journal
 	stops []*gate.Stop
-	// usual are the default conditions. If they have no data, the run does not report that, because the user did not write
-	// them.
+	// usual are the default conditions. The run does not report if they have no data: the user did not write them.
 	usual []*gate.Stop
 	keep  []string // metrics that the rules in Fuse.Rules use
 	// halt stops all load immediately. overdue returns the number of open requests that were due at least the given
@@ -45,8 +44,7 @@ type aborts struct {
 	mu    sync.Mutex
 	phase string // name of the current phase; empty if no phase is running
 	start time.Time
-	// unseen has the reason for each condition that has never had data. `had` contains the conditions that have had
-	// data.
+	// unseen has the reason for each condition that never had data. `had` contains the conditions that have had data.
 	unseen map[string]string
 	had    map[string]bool
 }
@@ -65,8 +63,7 @@ func (a *aborts) current() (phase string, start time.Time) {
 	return a.phase, a.start
 }
 
-// setInterval sets the scrape interval for the conditions. The run knows the interval only after it has examined the
-// target.
+// setInterval sets the scrape interval for the conditions. The run knows it only after it has examined the target.
 func (a *aborts) setInterval(every time.Duration) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		s.Every = every

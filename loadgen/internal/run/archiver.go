@@ -71,7 +71,7 @@ type archiverOptions struct {
 	listener net.Listener       // listener of the query API; nil if the run serves no metrics
 	public   bool
 	registry *prometheus.Registry
-	receiver *remotewrite.Client // client of the remote-write receiver; nil if there is none
+	receiver *remotewrite.Client // client of the remote-write receiver; nil without a receiver
 	name     string              // name of the run at the receiver
 	extra    []string            // metrics to keep in addition to the metrics that gates use
 }

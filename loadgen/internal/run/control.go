@@ -20,8 +20,8 @@ type Control struct {
 	mu    sync.Mutex
 	steer *steering // executes the commands; nil if no run is in progress
 
-	// reading protects recorded. Readers of the archive hold it for reading. The run sets recorded to nil before it closes the
-	// archive.
+	// reading protects recorded. Readers of the archive hold it for reading. The run sets recorded to nil before it
+	// closes the archive.
 	reading  sync.RWMutex
 	recorded *archive.Archive // archive of the run; nil if this process records nothing
 	ctx      context.Context  // context that ends shortly before the run closes the archive
@@ -96,8 +96,7 @@ func (c *Control) attach(s *steering, recorded *archive.Archive) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 }
 
-// detach disconnects the Control from the run, and waits until no reader uses the archive. On a nil Control it does
-// nothing.
+// detach disconnects the Control from the run, and waits until no reader uses the archive. c may be nil.
 func (c *Control) detach() {
 	if c == nil {
 		return
@@ -115,12 +114,11 @@ func (c *Control) detach() {
 	c.recorded = nil
 }
 
-// steering executes the user's commands (pause, resume, end phase) during a run, and measures how they affect the current
-// phase.
+// steering executes the user's commands (pause, resume, end phase) in a run, and measures their effect on the phase.
 type steering struct {
 	journal
 	pause   *load.Pause
-	fleet   *workers.Fleet // the workers; nil if there are none
+	fleet   *workers.Fleet // the workers; nil without workers
 	changed func()         // function that requests an update of the display and returns immediately
 
 	mu      sync.Mutex

@@ -78,7 +78,7 @@ func checkFaults(ctx context.Context, plane supervisor, s *plan.Plan) error {
 const comeback = time.Minute
 
 // patience returns how long the run retries a failed action of a scenario. It returns 0 for a scenario without faults
-// of the control plane. There, a failed action ends the run.
+// of the control plane. In such a scenario, a failed action ends the run.
 func patience(s *plan.Plan) time.Duration {
 	if slices.ContainsFunc(s.Faults, func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
 		return comeback

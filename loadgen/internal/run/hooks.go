@@ -119,7 +119,7 @@ func (hs *hooks) execute(ctx context.Context, h scenario.PlacedHook, output stri
 	return failed
 }
 
-// hookGrace is the time from SIGTERM to SIGKILL when a command must end.
+// hookGrace is the time that a command has to end after SIGTERM. After this time, it gets SIGKILL.
 const hookGrace = 5 * time.Second
 
 // command runs a program in a separate process group. When the program has ended, command kills the rest of the group, so

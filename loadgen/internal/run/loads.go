@@ -25,12 +25,12 @@ const finishWithin = 3 * time.Minute
 // prepareAtOnce is the maximum number of loads that create their objects at the same time.
 const prepareAtOnce = 4
 
-// ErrPrepare means that the objects of a load could not be created. The error of the load wraps it.
+// ErrPrepare means that the objects of a load could not be created. The load's error wraps ErrPrepare.
 var ErrPrepare = errors.New("prepare")
 
 type loads struct {
 	all   []*placed
-	fleet *workers.Fleet // the workers; nil if there are none
+	fleet *workers.Fleet // the workers; nil without workers
 
 	hurry <-chan struct{} // closed when the user no longer waits for requests in flight to finish
 

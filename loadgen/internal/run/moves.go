@@ -14,8 +14,8 @@ type moves struct {
 	all []result.VersionMove
 }
 
-// followMoves returns moves without changes. versions has the version with which each component starts, by component
-// name.
+// followMoves returns a record of version changes that is still empty. versions has the version with which each component
+// starts, by component name.
 func followMoves(versions map[string]string) moves { return moves{now: maps.Clone(versions)} }
 
 // started records that a component was started with a version. It ignores components whose first version is unknown.

@@ -85,8 +85,7 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle records the message `what`, which says that an action had nothing to do. It shows each message as a warning
-// once.
+// idle records the message `what` that an action had nothing to do. It shows each message as a warning once.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

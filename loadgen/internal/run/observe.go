@@ -134,8 +134,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	return exitcode.EnvironmentError(err)
 }
 
-// observeURLFile is the file in a control plane's directory that contains the URL at which Observe serves its
-// metrics.
+// observeURLFile is the file in a control plane's directory that contains the URL at which Observe serves its metrics.
 const observeURLFile = "observe.url"
 
 // ObserverURL returns the URL of the observer that another process serves for the control plane in dir.

@@ -25,7 +25,7 @@ const (
 // faults with their times and components.
 type follower struct {
 	journal
-	supervisor supervisor      // source of the events; nil if there are no events
+	supervisor supervisor      // source of the events; nil without a supervisor
 	after      int64           // number of the last recorded event
 	told       map[string]bool // recorded events of faults; the key is the fault's ID, a space and the kind of event
 	lost       []string        // messages about faults that were not active for their whole time

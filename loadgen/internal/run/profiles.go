@@ -131,7 +131,7 @@ func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scena
 	}
 }
 
-// stop ends the phase's profiles that are still in progress. Call wait afterwards.
+// stop ends the phase's profiles that are still in progress. The caller must call wait afterwards.
 func (ps *profiling) stop() { ps.end() }
 
 func (ps *profiling) wait() {

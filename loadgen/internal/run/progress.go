@@ -32,8 +32,8 @@ type Snapshot struct {
 	// condition, its time limit; 0 means unknown.
 	Elapsed, Length time.Duration
 	Until           string
-	// Offered is the number of requests per second that were due in the last second. Achieved is the number completed. P99 is
-	// the 99th percentile of their latency, measured from the time at which each request was due.
+	// Offered is the rate of due requests in the last second, and Achieved the rate of completed requests, both per second.
+	// P99 is the 99th percentile of the latency of completed requests, measured from the time at which each was due.
 	Offered, Achieved     float64
 	P99                   time.Duration
 	Nodes, NodesReady     int
@@ -322,8 +322,8 @@ func (c console) windUp(limit time.Duration) (context.Context, context.CancelFun
 	}
 }
 
-// announceSignals tells the user the effect of each signal when it arrives. The first signal ends ctx. Call `stop` at
-// the end of the run.
+// announceSignals tells the user the effect of each signal when it arrives. The first signal ends ctx. The caller calls
+// `stop` at the end of the run.
 func (c console) announceSignals(ctx context.Context, inUserCluster bool) (stop func()) {
 	over := make(chan struct{})
 	var telling sync.WaitGroup

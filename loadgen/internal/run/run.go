@@ -94,13 +94,13 @@ type site struct {
 // ports connect a run to other programs. They are opened before anything starts.
 type ports struct {
 	registry *prometheus.Registry // metrics of this process, including Options.Collectors
-	receiver *remotewrite.Client  // client of the remote-write receiver; nil if there is none
+	receiver *remotewrite.Client  // client of the remote-write receiver; nil without a receiver
 	listener net.Listener         // listener of the query API; nil if the run serves no query API
 	source   *promimport.Source   // the user's Prometheus server; nil if the run scrapes by itself
 	tracing  *tracing             // tracing of requests; nil if the run keeps no traces
 }
 
-// instruments measure the target and this process.
+// instruments are the stages that measure the target and this process.
 type instruments struct {
 	archiver *archiver
 	samples  *samples.Recorder
@@ -109,7 +109,7 @@ type instruments struct {
 	delays   *generator.RunDelay
 }
 
-// drivers load the target and track the effects.
+// drivers are the stages that load the target and track the effects.
 type drivers struct {
 	workload *workload.Workload
 	objects  *objects.Objects

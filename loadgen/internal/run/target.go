@@ -47,8 +47,7 @@ type provider interface {
 	discard(lost bool) error
 	// unlock releases the lock that the run holds on the target, if any.
 	unlock() error
-	// lockTaken describes the run that has taken over the lock from this run. It is empty if this run still holds the
-	// lock.
+	// lockTaken describes the run that has taken over the lock from this run, or returns "" if this run still holds it.
 	lockTaken() string
 }
 

@@ -22,7 +22,7 @@ type tracing struct {
 	receiver *otlp.Receiver     // receiver of spans; nil if the run receives none
 	config   control.SpanExport // how a bundled control plane reaches the receiver
 	file     *spans.Tail        // reader of spans from a file; nil if the run reads none
-	late     time.Duration      // time after its end within which a span may still arrive
+	late     time.Duration      // maximum time from the end of a span until it arrives
 
 	mu        sync.Mutex // held during reads of the file and saves of the traces
 	fileError error      // error that ended the reads of the file
@@ -90,7 +90,7 @@ func (t *tracing) listen(addr string, o otlp.Options) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// close closes the sources.
+// close closes the sources of spans.
 func (t *tracing) close() error {
 	if t == nil {
 		return nil
@@ -114,8 +114,7 @@ func (t *tracing) sampler() *spans.Tracer {
 	return t.tracer
 }
 
-// Intervals of tracing.run, which reads the file at each followInterval and saves the traces after every saveEvery
-// reads.
+// Intervals of tracing.run. It reads the file at each followInterval, and saves traces after every saveEvery reads.
 const (
 	followInterval = time.Second
 	saveEvery      = 10
@@ -145,7 +144,7 @@ func (t *tracing) run(ctx context.Context, dir string) error {
 	}
 }
 
-// read takes the spans that were appended to the file.
+// read takes the spans that were appended to the file since the last call.
 func (t *tracing) read(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +153,7 @@ func (t *tracing) read(ctx context.Context) {
 	}
 }
 
-// settle waits for the spans of the last requests.
+// settle waits until the spans of the last requests have arrived.
 func (t *tracing) settle(ctx context.Context) {
 	if t == nil {
 		return

@@ -165,7 +165,7 @@ func print(to io.Writer, rows []row) (off int) {
 	return off
 }
 
-// A stage ends when the nodes have sent no request for the duration `quiet`, but after at most `longest`.
+// Bounds of a stage: it ends when the nodes have sent no request for the duration `quiet`, but after at most `longest`.
 const (
 	quiet   = 4 * time.Second
 	longest = 90 * time.Second

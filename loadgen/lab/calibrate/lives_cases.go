@@ -21,7 +21,7 @@ type lifeCase struct {
 	until func(all []stamped) bool
 }
 
-// The nodes that evict pods.
+// Names of the nodes that evict pods, and the kubelet setting that makes them do so.
 const (
 	pressedReal      = "real-1"
 	pressedSimulated = "simulated-1"
@@ -194,8 +194,7 @@ func anyStatus(p *corev1.Pod, f func(corev1.ContainerStatus) bool) bool {
 	return false
 }
 
-// restarted returns a function that reports whether a container is running after at least the given number of
-// restarts.
+// restarted returns a function that reports whether a container is running after at least the given number of restarts.
 func restarted(times int32) func([]stamped) bool {
 	return func(all []stamped) bool {
 		return anyStatus(last(all), func(s corev1.ContainerStatus) bool { return s.RestartCount >= times && s.State.Running != nil })

@@ -3,8 +3,8 @@
 //	git clone https://github.com/kubernetes-sigs/kwok && go build -C kwok ./cmd/kwok
 //	go run ./loadgen/lab/bench/nodepair --kwok kwok/kwok --stages kwok/kustomize/stage
 //
-// Each side is a way to simulate the nodes. It has a new bundled plane, whose controllers may send 1,000 requests per
-// second. Nodepair measures the program that simulates the nodes: its CPU use while the nodes are idle, its CPU time
+// Each side is a way to simulate the nodes. Each side has a new bundled control plane, whose controllers may send
+// 1,000 requests per second. Nodepair measures the program that simulates the nodes: its CPU use while the nodes are idle, its CPU time
 // from the creation of a Deployment until all pods are Ready, how long that takes, and its resident memory afterwards.
 // The sides run in a random order, whose seed is printed.
 package main

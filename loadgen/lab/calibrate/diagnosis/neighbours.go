@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 )
 
-// neighbours follows the timeline of a run until ctx ends. It runs busy processes during the phases for which the plan
-// has them.
+// neighbours follows the timeline of a run until ctx ends. It runs busy processes during the phases in which the plan
+// plants them.
 func (p plan) neighbours(ctx context.Context, dir string) {
 	loops := map[string]int{}
 	for _, f := range p.faults {

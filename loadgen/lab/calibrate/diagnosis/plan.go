@@ -85,7 +85,7 @@ type plan struct {
 	seed        int64
 }
 
-// plans returns the runs. For each topology and storm, one run has each fault in one size and some pairs of faults. A
+// plans returns the runs. For each topology and storm, one run plants each fault, in one size, and some pairs of faults. A
 // further o.healthy runs have a storm but no faults. Runs with every pair of faults, such as pairs-three-rollout, are
 // included only if o.plans names them.
 func (t table) plans(o options) (all []plan) {
