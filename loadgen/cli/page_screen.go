@@ -64,7 +64,7 @@ func (p *page) open() bool {
 	}
 	p.terminal = t
 	p.tasks.Go(p.draw)
-	go p.readKeys() // ends when the terminal is closed, or with the program if reads cannot be cancelled
+	go p.readKeys() // ends when the terminal is closed, or with the program if reads cannot be canceled
 	return true
 }
 

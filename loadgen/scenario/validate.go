@@ -47,7 +47,7 @@ type validator struct {
 
 func (v *validator) fail(path, hint, format string, args ...any) {
 	if len(v.errs) >= strictyaml.MaxErrors {
-		v.errs = append(v.errs, nil) // Join only counts it
+		v.errs = append(v.errs, nil) // s.doc.Join only counts the errors above MaxErrors
 		return
 	}
 	v.errs = append(v.errs, v.s.Errorf(path, hint, format, args...))

@@ -130,7 +130,7 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 		return true
 	}
 	var largestCPU, largestMemory, largestDevices int64
-	each := room{cpu: math.MaxInt64, memory: math.MaxInt64} // count, and the least CPU and memory of any node
+	each := room{cpu: math.MaxInt64, memory: math.MaxInt64} // number of nodes, and the least CPU and memory of any node
 	for _, r := range rooms {
 		largestCPU, largestMemory, largestDevices = max(largestCPU, r.cpu), max(largestMemory, r.memory), max(largestDevices, r.devices)
 		each.count, each.cpu, each.memory = each.count+r.count, min(each.cpu, r.cpu), min(each.memory, r.memory)

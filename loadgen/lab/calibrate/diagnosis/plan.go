@@ -115,8 +115,8 @@ func (t table) plans(o options) (all []plan) {
 			}
 			for _, one := range []plan{p, both} {
 				shuffle.Shuffle(len(one.faults), func(a, b int) { one.faults[a], one.faults[b] = one.faults[b], one.faults[a] })
-				// Faults that restart etcd with other data come after the other faults. A fault after which pods remain
-				// comes last.
+				// Faults that restart etcd with other data come after the other faults. A fault that leaves unscheduled
+				// pods behind comes last.
 				slices.SortStableFunc(one.faults, func(a, b planted) int { return last(a) - last(b) })
 			}
 			all = append(all, p)
@@ -134,7 +134,7 @@ func (t table) plans(o options) (all []plan) {
 	}
 	for i := range o.healthy {
 		s := storms[i%len(storms)]
-		if i >= o.healthy-len(storms) { // the last run of each storm has three members
+		if i >= o.healthy-len(storms) { // the last run of each storm has three etcd members
 			s = append(slices.Clone(s), "controlPlane.etcd.members=3")
 		}
 		all = append(all, plan{name: fmt.Sprintf("healthy-%02d", i), scenario: s[0], sets: s[1:], seed: o.seed + int64(i)})
