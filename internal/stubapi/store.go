@@ -132,8 +132,8 @@ func (o *object) nodeName() string {
 	return name
 }
 
-// put stores fields as a new version of the object at a place and sends the event to the watches. If kind is DELETED,
-// it deletes the object. The caller holds the lock.
+// put stores fields as a new version of the object at a place, and sends a watch event of the type kind. For DELETED, it
+// deletes the object. The caller holds the lock.
 func (s *store) put(at place, kind string, fields map[string]any) *object {
 	s.rv++
 	u := unstructured.Unstructured{Object: fields}

@@ -167,7 +167,7 @@ type CapacityComparison struct {
 	// Low: lower end of the ratio's 90% interval. If only a bound of A's or B's capacity is known, the true ratio may
 	// be further from 1
 	Low    float64 `json:"low"`
-	Median float64 `json:"median"` // ratio: B's capacity divided by A's
+	Median float64 `json:"median"` // estimate of the ratio: B's capacity divided by A's
 	High   float64 `json:"high"`   // upper end of the ratio's 90% interval
 }
 

@@ -144,11 +144,11 @@ func ReadRun(dir string) (Run, error) {
 	}
 	switch {
 	case r.Digest == "" && len(r.Files) > 0:
-		return Run{}, &Damaged{RunFile, errors.New("it was changed after the run, because it does not contain its own SHA-256")}
+		return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: its field `digest`, the SHA-256 of the file, is missing")}
 	case r.Digest != "":
 		sum := sha256.Sum256(bytes.Replace(data, []byte(r.Digest), []byte(noDigest), 1))
 		if r.Digest != hex.EncodeToString(sum[:]) {
-			return Run{}, &Damaged{RunFile, errors.New("it was changed after the run, because its SHA-256 differs from the recorded value")}
+			return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: its SHA-256 differs from its field `digest`")}
 		}
 	}
 	return r, nil

@@ -137,7 +137,7 @@ func (r Replay) differences() (lines []string) {
 		for _, code := range []int{http.StatusNotFound, http.StatusConflict} {
 			s := ShareOf([]ReplayKind{k}, code)
 			if by := math.Abs(s.Replay - s.Recording); by > 0.01 && len(k.Codes) > 0 && len(k.RecordedCodes) > 0 {
-				all = append(all, difference{by * float64(k.Due), fmt.Sprintf("replay %s: %.3g%% of %s %s were answered with %d, %.3g%% in the recording",
+				all = append(all, difference{by * float64(k.Due), fmt.Sprintf("replay %s: %.3g%% of the %s %s requests were answered with %d, compared with %.3g%% in the recording",
 					r.Load, 100*s.Replay, k.Verb, k.Resource, code, 100*s.Recording)})
 			}
 		}

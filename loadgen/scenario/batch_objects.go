@@ -40,10 +40,10 @@ type Objects struct {
 	round []int
 	lines [][]int // line where each document begins, by template and document
 
-	rendered int // number of the first object in `held`; math.MinInt if `held` is empty
+	rendered int // index of the first object in `held`; math.MinInt if `held` is empty
 	held     []map[string]any
 
-	filled int // number of the first object whose values are in `slots`; math.MinInt if `slots` is empty
+	filled int // index of the first object whose values are in `slots`; math.MinInt if `slots` is empty
 	slots  []string
 	fits   bool
 }

@@ -64,8 +64,8 @@ func checkLowerBound(f *result.ABFigure, bound string) {
 	}
 }
 
-// reached returns a slice with only the last of the looks (interim analyses) for which `pairs` pairs are enough. It
-// returns nil if they are too few for the first look.
+// reached returns the latest of the looks (interim analyses) that is due after this number of pairs, as a slice of one
+// element. It returns nil before the first look.
 func reached(looks []result.Look, pairs int) []result.Look {
 	for i, l := range slices.Backward(looks) {
 		if l.Pairs <= pairs {

@@ -82,7 +82,7 @@ func (b *burner) createJob(j *burnJob) {
 	j.last = len(b.phases) - 1
 	node := b.phases[first].Node
 	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
-		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the previous iteration, which is supported for up to %d iterations; the run waits for all pods at the end", maxEach)
+		j.item.remark(node, j.at("podWait"), "the run waits for all pods only at the end, not after each iteration, because a wait after each is supported for up to %d iterations", maxEach)
 	}
 	if !j.verified() {
 		addComment(node, "No gate judges whether all objects were created, because errorOnVerify or verifyObjects is off.")

@@ -110,8 +110,9 @@ func (f *Fleet) newLink(roots *apiclient.Roots, identity func(context.Context) (
 const pollEvery = 5 * time.Millisecond
 
 // Start registers all nodes except the last Spec.Later, at Spec.RegisterRate per second. It returns nil when the API
-// server has acknowledged all of them as Ready, or an error when one node fails permanently or ctx ends. With
-// Config.Part, a node registers when it would register in a Fleet of all nodes. Call Stop even after an error.
+// server has acknowledged all of them as Ready, or an error when one node fails permanently or ctx ends. If
+// the Fleet is only a part of all nodes (Config.Part), each node registers at the same time as in a Fleet of all nodes.
+// Call Stop even after an error.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
 	f.origin = begin

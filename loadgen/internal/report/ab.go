@@ -291,7 +291,7 @@ func ABHTML(w io.Writer, c result.AB) error {
 func abSection(c result.AB, figures []result.ABFigure) document.Section {
 	t := newTable("Metric", "Answer", ">A", ">B", ">Change", ">Bounds", ">Spread", "Change of each pair")
 	t.Caption = "Compared metrics"
-	t.Note = abNote(c) + ". In the chart, each dot is the change of a pair, and the bar reaches from the lower to the upper bound of the change. The solid line marks no change. The dashed lines mark the smallest change that counts as a regression, and the change below which the upper bound must be for “not regressed”."
+	t.Note = abNote(c) + ". In the chart, each dot is the change of a pair, and the bar reaches from the lower to the upper bound of the change. The solid line marks no change. The dashed lines mark two limits: a regression is a change of at least the larger one, and “not regressed” needs an upper bound below the smaller one."
 	for _, f := range figures {
 		t.add(append([]string{terminal.Clean(f.Name), string(f.Answer)}, abValues(f)...)...)
 		if f.Gated {

@@ -178,7 +178,7 @@ func callText(verb, resource, variant, tenant string) string {
 
 // slowText describes the slow requests that the API server itself reported.
 func slowText(s result.SlowRequests) string {
-	text := fmt.Sprintf("The API server took over 500 ms for %s (mean %s)", plural(s.Count, "request"), seconds(s.Mean))
+	text := fmt.Sprintf("The API server took over 500 ms for each of %s (mean %s)", plural(s.Count, "request"), seconds(s.Mean))
 	var layers []string
 	for _, name := range sortedKeys(s.Layers) {
 		layers = append(layers, terminal.Clean(name)+" "+seconds(s.Layers[name]))

@@ -110,8 +110,8 @@ func (r *run) storm(ctx context.Context) error {
 	return ending(err, stop())
 }
 
-// ending joins the error of the phases with `other`, an error of background loads or hooks. If `other` is not nil,
-// ending drops errConditionNotMet, because an unmet condition is not a failure, but `other` is.
+// ending joins the error of the phases with `other`, an error of background loads or hooks. If both are set, ending
+// drops errConditionNotMet: an unmet condition is not a failure, so it must not hide one.
 func ending(phases, other error) error {
 	if other != nil && errors.Is(phases, errConditionNotMet) {
 		return other

@@ -240,8 +240,8 @@ func (t *Timeline) addSilences(outages Outages, f *Fault) {
 // end returns the end of a fault, or the time of the last event if the timeline does not contain the end.
 func (t *Timeline) end(f *Fault) time.Time { return f.EndOr(t.events[len(t.events)-1].Time) }
 
-// back returns the time at which a component that exited between from and until was ready again. It returns `until` if
-// the component did not exit or was ready before `until`.
+// back returns the time at which a component that exited between from and until was ready again, but no time before
+// `until`. It returns `until` if the component did not exit.
 func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(until.Add(catchUp)) })
 	if n == 0 {

@@ -39,7 +39,7 @@ const (
 	writeWithin = 10 * time.Second
 )
 
-// message is a message between the coordinator and a worker. Exactly one field is set. A heartbeat has none.
+// message is a message between the coordinator and a worker. One field is set, or none in a heartbeat.
 type message struct {
 	Hello   *hello   `json:"hello,omitempty"`
 	Refused string   `json:"refused,omitempty"` // why the coordinator refuses the worker

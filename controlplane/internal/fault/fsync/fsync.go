@@ -3,7 +3,7 @@
 // neighbour.
 //
 // The child process, whose fsync calls can be delayed, calls StartAgent at the beginning of its main. Its supervisor
-// holds the other end of a socket (NewAgent) and calls Set, Clear and Stats. There is no cost before the first Set. The
+// calls NewAgent, which connects to the child by a socket, and then Set, Clear and Stats. There is no cost before the first Set. The
 // first Set installs a seccomp filter on all threads of the child. The filter passes each fsync and fdatasync to a
 // goroutine of the child, which delays the call and then makes the kernel continue it. The data is therefore as durable
 // as without the delay.

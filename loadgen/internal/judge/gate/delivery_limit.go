@@ -12,8 +12,9 @@ import (
 
 // work holds what the generator observed of a load's or an action's requests.
 type work struct {
-	// Numbers of requests that were not done in time (missing), failed (errors), have an overdue response (backlog),
-	// were not sent (unsent), or were delayed by the generator (late).
+	// missing is the number of due requests that were not done in time. The other numbers are possible reasons: failed
+	// requests (errors), overdue responses (backlog), requests that were not sent (unsent) or that the generator itself
+	// sent late (late).
 	missing, errors, backlog, unsent, late float64
 	// all is the total time of the requests in seconds. slow is a lower bound of the total time of the requests slower
 	// than slowAnswer.

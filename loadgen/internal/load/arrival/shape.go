@@ -9,7 +9,7 @@ import (
 
 // Shape describes how a rate changes over time, like scenario.Shape. The zero value is a steady rate.
 type Shape struct {
-	// Kind is "", "ramp", "step", "burst", "sine" or "replay".
+	// Kind is "ramp", "step", "burst", "sine" or "replay", or "" for a steady rate.
 	Kind string
 	// To is the final rate of a ramp or of steps, in arrivals per second.
 	To float64

@@ -98,7 +98,8 @@ func (a *accounts) check(text func(uint32) string, logs []string) (compared bool
 	return len(shared) > 0, nil
 }
 
-// pairOfLogs is the result of comparing the service accounts in two logs. user and uids are the first difference.
+// pairOfLogs is the result of comparing the service accounts in two logs. user is
+// the first account whose UID differs, and uids are its UIDs in the two logs.
 type pairOfLogs struct {
 	same  bool // whether an account has the same UID in both logs
 	count int  // number of accounts with different UIDs

@@ -227,7 +227,7 @@ func parseMatch(text string) ([]*labels.Matcher, error) {
 	}
 	for _, m := range matchers {
 		if m.Name == model.MetricNameLabel || m.Name == "job" {
-			return nil, fmt.Errorf("%q matches %s, which is already matched (use a label that distinguishes the cluster)", text, m.Name)
+			return nil, fmt.Errorf("%q matches the label %s, which the import already uses (use a label that distinguishes the cluster)", text, m.Name)
 		}
 	}
 	return matchers, nil

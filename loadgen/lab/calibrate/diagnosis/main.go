@@ -49,7 +49,7 @@ func (o options) score(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("seed %d, next to %d busy loops\n\n", o.seed, o.busy)
+	fmt.Printf("seed %d, with %d busy loops\n\n", o.seed, o.busy)
 	var scored []trial
 	var failed error
 	for _, p := range t.plans(o) {

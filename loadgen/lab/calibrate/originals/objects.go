@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// object describes an object that appeared. For an object that a controller created, `name` is empty, because the name
-// is random.
+// object describes an object that was created in the cluster. For an object that a controller created, `name` is empty,
+// because the name is random.
 type object struct {
 	resource, namespace, name, labels string
 }
