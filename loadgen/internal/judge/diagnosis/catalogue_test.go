@@ -138,7 +138,7 @@ func TestDiagnosisDoc(t *testing.T) {
 
 func generated() string {
 	var b strings.Builder
-	b.WriteString("\n## Mechanisms\n\nLinks lead to incidents. A condition that is only a signal means that it deviates too.\n\n| kind | what happened | any of these signals | conditions |\n|---|---|---|---|\n")
+	b.WriteString("\n## Mechanisms\n\nA mechanism is active if one of its signals deviates and all its conditions hold. The condition `x` means that signal `x` deviates too, and \"not `x`\" that `x` does not deviate. How much a signal *changed* is the difference from its median in the comparison period. Links lead to incidents.\n\n| kind | what happened | any of these signals | conditions |\n|---|---|---|---|\n")
 	for _, m := range known.Mechanisms {
 		title := m.Title
 		if m.Page != "" {
@@ -152,7 +152,7 @@ func generated() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), strings.Join(slices.Concat(required(m), excluded(m)), "; "))
 	}
-	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\n[catalogue.yaml](../../loadgen/internal/judge/diagnosis/catalogue.yaml) contains the PromQL over these *metrics*.\n\n| signal | deviates | metrics |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\nThe column *deviates* says when a signal deviates. \"+3 ms, ×2\" means: at least 3 ms above the median in the comparison period, and at least twice the median. \"≥ 10 ms\" is a fixed bound. For a count of events, \"≥ 0.5\" means at least one. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\n[catalogue.yaml](../../loadgen/internal/judge/diagnosis/catalogue.yaml) contains the PromQL over these *metrics*.\n\n| signal | deviates | metrics |\n|---|---|---|\n")
 	for _, s := range known.Signals {
 		fmt.Fprintf(&b, "| `%s`: %s%s | %s%s | %s |\n", s.Name, s.What, notes[s.Name], bounds(s), evaluations(s), code(metricsOf(s), ", "))
 	}
@@ -181,10 +181,13 @@ func metricsOf(s signal) (metrics []string) {
 // histogramPart matches the end of the name of a histogram's series.
 var histogramPart = regexp.MustCompile(`_seconds_(bucket|count|sum)$`)
 
-// notes distinguishes signals that have the same name in reports.
+// notes explains signals whose name in reports is short, or the same as the name of another signal.
 var notes = map[string]string{
 	"peer-slow":       ", for etcd before 3.7",
-	"watchers-behind": ". If over 90% of the processors are in use, or threads wait over 2 ms for one, they count only if they are more than 9.5 and more than a fifth of the resource's open watches",
+	"wal-fsync":       " (mean time)",
+	"backend-commit":  " (mean time)",
+	"etcd-slow":       " (a symptom)",
+	"watchers-behind": ". If over 90% of the processors are in use, or threads wait over 2 ms for one, they count only if they are at least ten, and more than a fifth of the resource's open watches",
 }
 
 // required returns the conditions of a mechanism other than its first evidence.
