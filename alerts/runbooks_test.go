@@ -52,9 +52,10 @@ func TestRunbookURL(t *testing.T) {
 const runbooksHead = `# Runbooks
 
 For each [alert](alerts.md): its severity, the smallest fault that fires it, what it means, where to look and what to do. "12 s; fires after 72 s"
-means: if the fault affects everything that the alert counts, 12 s are enough, and the alert fires 72 s after the fault begins.
+means: if the fault affects everything that the alert counts, it must last 12 s, and the alert fires 72 s after the fault begins. *Incident* links to an
+example with its remedy.
 
-The alert's annotation ` + "`runbook`" + ` contains this text, without the smallest fault. The annotation ` + "`runbook_url`" + ` leads to this page, or with
+The annotation ` + "`runbook`" + ` of the alert contains this text, without the smallest fault. The annotation ` + "`runbook_url`" + ` leads to this page, or with
 ` + "`loadgen alerts render --runbook-base URL`" + ` to your copy.
 `
 
