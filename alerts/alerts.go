@@ -15,7 +15,8 @@
 //
 // A threshold on a histogram is a fraction of observations above a bucket boundary. This fraction is exact; a quantile
 // is an interpolation. Boundaries of whole seconds are matched both as "1" and as "1.0", because Prometheus 3 changed
-// how they are written. If a counter exists only after its first event, the rule also detects that the series appears.
+// how they are written. Two rules also detect that a series appears, because their counters exist only after the first
+// event.
 // No rule adds a value to a series that may be absent: PromQL would drop the sum.
 package alerts
 

@@ -37,25 +37,29 @@ func TestDoc(t *testing.T) {
 
 const docHead = `# Alerts
 
-Prometheus rules for a production cluster or a run. Load [alerts/](../../alerts) into any Prometheus
-([how](../how-to/grafana-prometheus.md)). To read an alert's [runbook](runbooks.md) and expression:
+These alerting and recording rules are for a production cluster or a run. Any Prometheus can [load](../how-to/grafana-prometheus.md) the files in
+[alerts/](../../alerts). This command prints the [runbook](runbooks.md) and the expression of an alert:
 
     loadgen alerts -o json | jq -r '.[] | select(.alert == "EtcdNoLeader") | .runbook, .expr'
 
 ## Requirements
 
-- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, if they exist, cloud-controller-manager and loadgen. If your jobs have other names,
-  [render](../how-to/grafana-prometheus.md#another-prometheus) the rules. Alerts keep the label ` + "`cluster`" + `, except TargetAbsent, which has only the label job.
+- The scrape jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, if they exist, cloud-controller-manager and loadgen. If your jobs have other names,
+  [render](../how-to/grafana-prometheus.md#another-prometheus) the rules.
 - A scrape interval of at most 30 s, because the shortest range of a rate is 2 minutes.
-- The [metrics](#metrics) below. MetricsMissing fires if a component answers without them.
+- The [metrics](#metrics) below. MetricsMissing fires if scrapes of a component succeed without them.
+
+If your series have a label ` + "`cluster`" + `, alerts keep it, except TargetAbsent, which has only the label ` + "`job`" + `.
 
 ## The alerts
 
-[Runbooks](runbooks.md) describes each alert. ` + "`loadgen alerts`" + ` lists the alerts with the run that [proves](../../loadgen/lab/records/proofs.md) each.
+The [runbooks](runbooks.md) describe each alert. ` + "`loadgen alerts`" + ` lists the alerts, each with its [proof](../../loadgen/lab/records/proofs.md): a run whose fault fires the alert.
 
-The time of an alert's ` + "`for`" + ` starts when the range of its expression contains enough of the fault. The alert stays active after the fault, while the range
-still contains enough of it. For example, if a disk is slow for 18 s, EtcdWALFsyncSlow fires 72 s later, for a
-minute. [Gates on alerts](objectives.md#alert-gates) say how far back the rule looked.
+An alert can fire after its fault has ended. Its expression holds as soon as its range (often the last 2 minutes) contains enough of the fault, and then the time
+` + "`for`" + ` begins. The alert stays active while the range still contains enough of the fault. For example, if a disk is slow for 18 s, EtcdWALFsyncSlow fires 72 s after
+the start of the fault, and stays active for about a minute. A [gate on an alert](objectives.md#alert-gates) says how far back the rule looked.
+
+This table lists the alerts by severity and by their label ` + "`component`" + `.
 
 | component | critical | warning |
 |---|---|---|
@@ -64,12 +68,12 @@ minute. [Gates on alerts](objectives.md#alert-gates) say how far back the rule l
 const docRules = `
 ## Design and tests
 
-- **Thresholds lie on bucket boundaries.** A rule such as "over 10% of the fsyncs took over 8 ms" is exact; a p99 would be interpolated.
-- **A missing series disables no rule.** No rule adds or compares with a series that may not exist. Rules also count the first event of a counter that
-  appears with this event. Descriptors are compared with the limit of the last hour, because a process without a free descriptor
-  cannot read its limit.
-- **Tests.** [alerts/tests](../../alerts/tests) has two cases for each alert, one that fires and one that does not: ` + "`go test ./alerts`" + ` or
-  ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) reports no problems.
+- **Thresholds on histograms are bucket boundaries.** A rule such as "over 10% of the fsyncs took over 8 ms" is exact. A p99 would be interpolated.
+- **A missing series does not disable a rule.** No rule adds or compares a series that may not exist. Some counters appear only with their first event, which
+  ` + "`increase`" + ` misses. APIServerWatchersTerminated and WebhookFailingOpen count this event too.
+- **File descriptors** are compared with the limit of the last hour, because a process without a free descriptor cannot read its limit.
+- **Tests.** [alerts/tests](../../alerts/tests) has two cases for each alert, one that fires and one that does not. To run them: ` + "`go test ./alerts`" + ` or
+  ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint), a linter for rules, reports no problems.
 - **Cost.** Evaluating all rules every 15 s over a recorded hour of 5,000 nodes took 6.3 s of CPU, 0.2% of a core.
 `
 
@@ -99,7 +103,7 @@ func page(t *testing.T) []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", component, strings.Join(bySeverity["critical"], ", "), strings.Join(bySeverity["warning"], ", "))
 	}
-	b.WriteString("\n## Recording rules\n\nDashboards also use these series.\n\n")
+	b.WriteString("\n## Recording rules\n\nThe alerts and dashboards use these series.\n\n")
 	var records []string
 	for _, r := range allRules(t) {
 		if r.Record != "" {
@@ -108,7 +112,7 @@ func page(t *testing.T) []byte {
 	}
 	slices.Sort(records)
 	b.WriteString("    " + strings.Join(slices.Compact(records), "\n    ") + "\n")
-	b.WriteString("\n## Metrics\n\n")
+	b.WriteString("\n## Metrics\n\nThe rules read these metrics, here with their labels except `job` and `instance`.\n\n")
 	byType := map[string][]string{}
 	for _, f := range metricnames.For(metricnames.Rules) {
 		name := f.Name
@@ -121,7 +125,7 @@ func page(t *testing.T) []byte {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "Of type %s:\n\n    %s\n", kind, strings.Join(byType[kind], "\n    "))
+		fmt.Fprintf(&b, "Type %s:\n\n    %s\n", kind, strings.Join(byType[kind], "\n    "))
 	}
 	b.WriteString(docRules)
 	return b.Bytes()
