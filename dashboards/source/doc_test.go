@@ -102,26 +102,28 @@ func TestShown(t *testing.T) {
 
 const docHead = `# Dashboards
 
-Eight Grafana dashboards show a production cluster or a run of Stormglass. Import the files of
+Eight Grafana dashboards show a production cluster or a run of Stormglass. Import the files in
 [dashboards/json](../../dashboards/json), or [provision them](../how-to/grafana-prometheus.md). Each panel's description says what it
-shows and what to do when it looks wrong. The HTML report of a run has the same panels, with data from the run: at most 150 points
+shows and what to do when it looks wrong. The HTML report of a run has the same panels with the run's data: at most 150 points
 per line, 8 lines per panel and 1 MB in all.
 
 ## Requirements
 
-- A Prometheus data source with the jobs and the recording rules of the [alerts](alerts.md#requirements). A panel uses the same
+- A Prometheus data source with the jobs and the [recording rules](alerts.md#recording-rules) that the [alerts](alerts.md#requirements) need. A panel uses the same
   series as the alert for the same problem.
-- Only for annotations of phases and faults: the generator's metrics ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
+- To mark phases and faults in the panels (only for runs): the load generator's metrics ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
   ` + "`stormglass_fault_begin_timestamp_seconds`" + `.
+
+Below, each dashboard has its UID and its purpose.
 `
 
 const docTests = `
 ## Tests
 
-Every query selects cluster and instance, and uses only metrics and labels that exist in the source code of the pinned components.
-` + "`make panels RUN=runs/TIME-NAME`" + ` evaluates every query over a run's recorded metrics. If a query can be empty, Grafana shows a
-reason from [reasons.yaml](../../dashboards/source/reasons.yaml).
+Tests check that every query selects cluster and instance, and uses only metrics and labels that exist in the [component
+versions](versions.md) of Stormglass. ` + "`make panels RUN=runs/TIME-NAME`" + ` evaluates every query over a run's recorded metrics. If a query is empty for a known
+reason, Grafana shows the reason from [reasons.yaml](../../dashboards/source/reasons.yaml).
 
-In each panel about a fault, at least one line must change during the fault ([runs that showed
-it](../../dashboards/source/doc_test.go)).
+The source of each panel names the faults that must change at least one of its lines. For each kind of fault, [runs have shown this
+change](../../dashboards/source/doc_test.go).
 `
