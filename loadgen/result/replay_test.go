@@ -14,7 +14,7 @@ func TestSharesOf404And409AreCompared(t *testing.T) {
 		t.Errorf("404: %+v, want 5%% and 25%%", s)
 	}
 	got := Replay{Load: "tuesday", Kinds: kinds}.Notes()
-	if len(got) != 1 || got[0] != "replay tuesday: 50% of get pods were answered with 404, 10% in the recording" {
+	if len(got) != 1 || got[0] != "replay tuesday: 50% of the get pods requests were answered with 404, compared with 10% in the recording" {
 		t.Errorf("%q", got)
 	}
 }

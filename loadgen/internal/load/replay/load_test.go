@@ -174,7 +174,7 @@ func TestOtherCodesThanInTheRecordingAreTold(t *testing.T) {
 	later := one("get", "configmaps", "old", 404)
 	later.At = 1
 	_, r := replayed(t, s, recordingOf(t, one("get", "configmaps", "old", 200), later), nil)
-	want := []string{"replay tuesday: 0% of get configmaps were answered with 404, 50% in the recording"}
+	want := []string{"replay tuesday: 0% of the get configmaps requests were answered with 404, compared with 50% in the recording"}
 	if got := r.Notes(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
