@@ -249,7 +249,7 @@ func appendNumber(b []byte, major byte, argument uint64) []byte {
 	return strconv.AppendUint(append(b, '-'), argument+1, 10)
 }
 
-// begin handles the start of a string, which Next returns as a token or skips.
+// begin reads the head of a string. Next then returns the string as a token, or skips it.
 func (s *Scanner) begin(isKey bool, wanted want, length uint64) (jsonscan.Token, error) {
 	top := s.top()
 	given := isKey && top.entered && length <= uint64(s.LongestKey) || !isKey && wanted == content

@@ -34,7 +34,7 @@ func Validator(t *testing.T, schema []byte) func(text []byte) error {
 	}
 }
 
-// jsonOf converts the first nonempty document of a YAML file to JSON, as editors do.
+// jsonOf converts the first nonempty document of a YAML file to JSON. Editors validate the same document.
 func jsonOf(text []byte) (any, error) {
 	var value any
 	for documents := yaml.NewDecoder(bytes.NewReader(text)); value == nil; {

@@ -23,7 +23,7 @@ const (
 	// reportGrace is the time after the second signal for which interrupts ignores a third signal, so that the command
 	// can write the report.
 	reportGrace = 5 * time.Second
-	// endsWithin is the time limit, after the first signal, for a command that only reads and writes files.
+	// endsWithin is the time that a command that only reads and writes files has to end after the first signal.
 	endsWithin = 1500 * time.Millisecond
 )
 

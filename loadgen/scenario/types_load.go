@@ -185,8 +185,8 @@ const TenantsGroup = "stormglass:tenants"
 // TenantUser returns the user name for requests of a tenant.
 func TenantUser(name string) string { return "stormglass:tenant:" + name }
 
-// NamespacesIn returns the namespaces of the load's objects, the namespace with the largest share first: the run's
-// namespace, then the load's additional namespaces. For a load with templates it returns only the run's namespace; see
+// NamespacesIn returns the namespaces of the load's objects: first the run's namespace, which has the largest share of
+// the objects, then the load's additional namespaces. For a load with templates it returns only the run's namespace; see
 // Scenario.BatchNamespaces.
 func (l *Load) NamespacesIn(run string) []string {
 	all := []string{run}

@@ -88,8 +88,8 @@ func proxyEnvironment(p Ports, member string) string {
 	return "HTTPS_PROXY=" + proxy.String()
 }
 
-// Ports maps each listener of a plane to its loopback port. The listener of a component for its clients has the name of
-// the component.
+// Ports maps each listener of a plane to its loopback port. A component's listener for clients has the
+// component's name.
 type Ports map[string]int
 
 // Balancer is the name of the listener of the load balancer in front of several API servers.

@@ -234,7 +234,7 @@ type Criteria struct {
 	Files []string
 	// Map lists replacements of label values in the rules, in the format of alerting.ParseMapping.
 	Map []string
-	// AllowNoData names gates and alerts whose missing data is ignored, unless every gate lacks data.
+	// AllowNoData names gates and alerts whose missing data is ignored. If every gate lacks data, it has no effect.
 	AllowNoData []string
 	// HTML receives the report with the result. If it is nil, Judge writes no report.
 	HTML io.Writer

@@ -14,7 +14,7 @@ import (
 )
 
 // servedWithin is how long a load of a phase waits for the API server to serve its resource. The load tries again every
-// servedPoll. A background load waits until the run ends, because a later phase may define the resource.
+// servedPoll. For a background load, the limit is the end of the run, because a later phase may define the resource.
 const (
 	servedWithin = 2 * time.Minute
 	servedPoll   = 250 * time.Millisecond
@@ -32,9 +32,9 @@ func (ls *loads) definedLater(err error) bool {
 	return false
 }
 
-// awaitReady waits until the load p is prepared. If p could not be prepared earlier, awaitReady prepares it. If p changes
-// the objects of a watch load, it first waits until that load is prepared, because the watch load creates the objects. It
-// returns false if p must not run.
+// awaitReady waits until the load p is prepared, and prepares it if the run could not do so earlier. If p changes the
+// objects of a watch load, awaitReady first waits until the watch load is prepared, because the watch load creates the
+// objects. awaitReady returns false if p must not run.
 func (ls *loads) awaitReady(ctx context.Context, p *placed) bool {
 	of := p
 	if i := slices.IndexFunc(ls.all, func(o *placed) bool { return o.at.Name == p.at.Watches }); p.at.Watches != "" && i >= 0 {

@@ -118,7 +118,7 @@ func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {
 	return c, nil
 }
 
-// fetchOwn returns a function that encodes the generator's own metrics in the text format that other targets use.
+// fetchOwn returns a function that encodes the generator's own metrics in the Prometheus text format.
 func fetchOwn(g prometheus.Gatherer) fetch {
 	return func(_ context.Context, into *bytes.Buffer) error {
 		families, err := g.Gather()

@@ -30,8 +30,8 @@ type Index struct {
 	// Sampled is the sampling rate that the scenario sets, 0 to 1.
 	Sampled float64 `json:"sampled"`
 	Counts
-	// Exports, Refused and Invalid are the numbers of export requests that the receiver accepted and refused, and of spans
-	// without a valid ID.
+	// Exports is the number of export requests that the receiver accepted, and Refused the number that it refused.
+	// Invalid is the number of spans without a valid ID.
 	Exports int64 `json:"exports"`
 	Refused int64 `json:"refused"`
 	Invalid int64 `json:"invalid"`

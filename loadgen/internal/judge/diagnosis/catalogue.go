@@ -65,7 +65,7 @@ type signal struct {
 	// Limit is an objective: a value that reaches it deviates even if values in the comparison period reached it too. Nil
 	// means that the signal has no objective.
 	Limit *float64
-	// Lasts is the time for which the value must deviate. Zero means that Hold decides.
+	// Lasts is the time for which the value must deviate. Zero means the time in Hold.
 	Lasts time.Duration
 	// Part means that some control planes have no data for the signal. Missing data of the signal is then not reported.
 	Part bool

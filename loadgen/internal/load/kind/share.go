@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Divides reports whether workers share the loads of a kind. They do not share three kinds: one process must order all
+// Divides reports whether loads of a kind are divided among the workers. Three kinds are not: one process must order all
 // operations of a history, the requests of a replay depend on earlier requests, and a custom load is code in the
 // program that runs the scenario.
 func Divides(kind string) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 )
 
-// trace is the part of a flight for its distributed trace.
+// trace holds the distributed-tracing data of a flight (a request that was sent).
 type trace struct {
 	sampled bool
 	trace   spans.TraceID
