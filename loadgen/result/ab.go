@@ -31,7 +31,7 @@ type AB struct {
 	Schema   string    `json:"schema"` // always stormglass.ab/v1
 	Scenario string    `json:"scenario"`
 	Started  time.Time `json:"started"`
-	Ended    time.Time `json:"ended,omitzero"` // end of the comparison; absent if it did not finish
+	Ended    time.Time `json:"ended,omitzero"` // absent if the command did not finish
 	Seed     int64     `json:"seed"`           // seed of the random order of A and B
 	Host     Host      `json:"host,omitzero"`
 	A        Side      `json:"a"`
@@ -41,17 +41,15 @@ type AB struct {
 	// tell" also without gated figures or without pairs
 	Answer Answer `json:"answer"`
 	// ExitCode: 0: improved or not regressed, 1: regressed, 3: could not tell, 4: the environment failed
-	ExitCode int        `json:"exitCode"`
-	Reasons  []string   `json:"reasons"` // reasons for the exit code, and how many runs did not pass
-	Notes    []string   `json:"notes,omitempty"`
-	Sets     *Sets      `json:"sets,omitempty"` // the compared runs, if they were recorded earlier and form no pairs
-	Pairs    []Pair     `json:"pairs"`          // all pairs, including discarded pairs
-	Thrown   int        `json:"thrown"`         // number of discarded pairs
-	Figures  []ABFigure `json:"figures"`        // compared metrics; first the gated ones, which decide the answer
-	// Labels: labels of the runs, except the runs of a baseline
-	Labels map[string]string `json:"labels,omitempty"`
-	// Grown: spans that take more time in B than in A; not tested for significance
-	Grown []SpanGrowth `json:"grown,omitempty"`
+	ExitCode int               `json:"exitCode"`
+	Reasons  []string          `json:"reasons"` // reasons for the exit code, and how many runs did not pass
+	Notes    []string          `json:"notes,omitempty"`
+	Sets     *Sets             `json:"sets,omitempty"`
+	Pairs    []Pair            `json:"pairs"`   // including discarded pairs
+	Thrown   int               `json:"thrown"`  // number of discarded pairs
+	Figures  []ABFigure        `json:"figures"` // compared metrics; first the gated ones, which decide the answer
+	Labels   map[string]string `json:"labels,omitempty"`
+	Grown    []SpanGrowth      `json:"grown,omitempty"` // not tested for significance
 }
 
 // Sets holds recorded runs of A and of B that are compared without pairs.
@@ -64,7 +62,7 @@ type Sets struct {
 
 // Difference is a fact that differs between the runs of A and of B.
 type Difference struct {
-	Name string `json:"name"` // name of the setting or property, such as "seed"
+	Name string `json:"name"` // such as "seed"
 	A    string `json:"a"`
 	B    string `json:"b"`
 }
@@ -72,7 +70,7 @@ type Difference struct {
 // Side is one of the two compared configurations, A or B.
 type Side struct {
 	Spec    []string `json:"spec"`          // the side as given on the command line; empty: the unchanged scenario
-	Set     []string `json:"set,omitempty"` // fields of the scenario that the side changes, as path=value
+	Set     []string `json:"set,omitempty"` // changed fields of the scenario, as path=value
 	Variant string   `json:"variant,omitempty"`
 	// ControlPlane: path of the controlplane binary; absent: the binary that `loadgen run` uses
 	ControlPlane string   `json:"controlPlane,omitempty"`
@@ -85,14 +83,12 @@ type Side struct {
 
 // Plan holds the parameters of the tests that compare pairs ([method](comparing.md#answers)).
 type Plan struct {
-	Looks  []Look  `json:"looks"`  // the tests, ordered by number of pairs
+	Looks  []Look  `json:"looks"`  // ordered by number of pairs
 	Change float64 `json:"change"` // smallest mean change that counts as a change; 0.05 is 5%
 	// Margin: a metric has not regressed if the upper bound of its change is below this fraction
 	Margin     float64 `json:"margin"`
 	Confidence float64 `json:"confidence"` // one-sided confidence level of the bounds of changes
-	// Figures: maximum number of metrics that decide the answer. If `--metric` selects more metrics, these share alpha by
-	// Holm's method
-	Figures int `json:"figures"`
+	Figures    int     `json:"figures"`    // maximum number of metrics that decide the answer
 	// Spread: maximum spread, between equal control planes, of a metric that decides the answer
 	Spread float64 `json:"spread"`
 	Throw  Throw   `json:"throw"`
@@ -122,8 +118,8 @@ type Throw struct {
 
 // Pair is one run of A and one of B, back to back.
 type Pair struct {
-	Number int    `json:"number"`           // number of the pair, from 1; 0: the warm-up, which does not count
-	Order  string `json:"order"`            // order of the runs: "AB" or "BA"; "B" if A is a baseline
+	Number int    `json:"number"`           // from 1; 0: the warm-up, which does not count
+	Order  string `json:"order"`            // "AB" or "BA"; "B" if A is a baseline
 	Thrown string `json:"thrown,omitempty"` // why the pair was discarded
 	A      Member `json:"a"`
 	B      Member `json:"b"`
@@ -131,17 +127,16 @@ type Pair struct {
 
 // Member is one run of a comparison.
 type Member struct {
-	Dir     string             `json:"dir"` // run directory, relative to the comparison's directory
-	Verdict Verdict            `json:"verdict"`
-	Values  map[string]float64 `json:"values,omitempty"` // value of each compared metric that has data, by name
-	// AtLeast: compared metrics whose value is a lower bound, as in [Gate](#gate)
-	AtLeast  []string `json:"atLeast,omitempty"`
-	Unfit    []string `json:"unfit,omitempty"`   // bounds that the generator exceeded
-	Ungated  bool     `json:"ungated,omitempty"` // the run did not pass only because the scenario has no gates
-	Seconds  float64  `json:"seconds"`           // total length of the run's phases
-	CPUs     int      `json:"cpus"`
-	Machine  *Machine `json:"machine,omitempty"`
-	Versions Versions `json:"versions"` // versions of the programs in the run
+	Dir      string             `json:"dir"` // run directory, relative to the comparison's directory
+	Verdict  Verdict            `json:"verdict"`
+	Values   map[string]float64 `json:"values,omitempty"`  // value of each compared metric that has data, by name
+	AtLeast  []string           `json:"atLeast,omitempty"` // compared metrics whose value is a lower bound
+	Unfit    []string           `json:"unfit,omitempty"`   // bounds that the generator exceeded
+	Ungated  bool               `json:"ungated,omitempty"` // the run did not pass only because the scenario has no gates
+	Seconds  float64            `json:"seconds"`           // total length of the run's phases
+	CPUs     int                `json:"cpus"`
+	Machine  *Machine           `json:"machine,omitempty"`
+	Versions Versions           `json:"versions"` // versions of the programs in the run
 }
 
 // Statistic says how the values of several runs are combined into one.
@@ -161,17 +156,15 @@ const (
 type ABFigure struct {
 	Name   string `json:"name"` // name of the compared metric
 	Unit   string `json:"unit"`
-	Better string `json:"better"` // better values: "lower" or "higher"
+	Better string `json:"better"` // "lower" or "higher"
 	Gated  bool   `json:"gated"`  // the metric decides the answer
 	// Calibrated: spread of the metric between equal control planes, from the scenario
 	Calibrated *float64 `json:"calibrated,omitempty"`
 	Advice     string   `json:"advice,omitempty"` // why the metric does not decide the answer
-	// Answer: answer for the metric: "regressed", "not regressed", "improved" or "could not tell"
-	Answer Answer `json:"answer"`
-	Detail string `json:"detail,omitempty"` // why the answer is "could not tell"
-	Pairs  int    `json:"pairs"`            // number of pairs used for the answer
-	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A". Absent
-	// in older files, in which a and b are medians
+	Answer     Answer   `json:"answer"`           // "regressed", "not regressed", "improved" or "could not tell"
+	Detail     string   `json:"detail,omitempty"` // why the answer is "could not tell"
+	Pairs      int      `json:"pairs"`            // number of pairs used for the answer
+	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A"
 	Statistic Statistic `json:"statistic,omitempty"`
 	A         *float64  `json:"a"`
 	B         *float64  `json:"b"`
@@ -183,9 +176,7 @@ type ABFigure struct {
 	Spread    *float64  `json:"spread"`   // standard deviation, over all pairs, of ln(B/A) or of the differences divided by A
 	T         *float64  `json:"t"`        // t statistic of the test
 	Critical  *float64  `json:"critical"` // critical value of t for the test
-	// Changes: ln(B/A) of each pair that counts, positive for worse; empty if a value is 0, because the test then uses
-	// differences
-	Changes []float64 `json:"changes"`
+	Changes   []float64 `json:"changes"`  // ln(B/A) of each pair that counts, positive for worse
 }
 
 // Check returns an error if c cannot be the result of a comparison.

@@ -12,23 +12,22 @@ type Breakdown struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	// Variant: distinguishes operations with the same verb and resource, such as "rv=0"
-	Variant    string  `json:"variant,omitempty"`
-	Tenant     string  `json:"tenant,omitempty"`
-	Count      int64   `json:"count"`             // number of sent requests; all means are over these requests
-	ClientMean float64 `json:"clientMeanSeconds"` // mean latency, which is the sum of parts and unexplainedSeconds
-	ClientP99  float64 `json:"clientP99Seconds"`  // p99 of the latency; not split into parts
-	// ServerMean: mean time in the API server, from receipt of the request to the end of the response
-	ServerMean *float64 `json:"serverMeanSeconds,omitempty"`
-	ServerP99  *float64 `json:"serverP99Seconds,omitempty"` // p99 of the time in the API server; only with an audit log
+	Variant    string   `json:"variant,omitempty"`
+	Tenant     string   `json:"tenant,omitempty"`
+	Count      int64    `json:"count"`                       // sent requests; all means are over these requests
+	ClientMean float64  `json:"clientMeanSeconds"`           // mean latency
+	ClientP99  float64  `json:"clientP99Seconds"`            // p99 of the latency; not split into parts
+	ServerMean *float64 `json:"serverMeanSeconds,omitempty"` // mean time in the API server
+	ServerP99  *float64 `json:"serverP99Seconds,omitempty"`  // p99 of the time in the API server; only with an audit log
 	// ServerSource: source of the server times: "audit" (only the run's requests) or "metrics" (all clients' requests)
 	ServerSource string `json:"serverSource,omitempty"`
 	// OurShare: the run's requests as a fraction of all requests to the API servers
 	OurShare        *float64        `json:"ourShare,omitempty"`
-	Parts           []BreakdownPart `json:"parts"`                     // parts, in the order of a request's path
+	Parts           []BreakdownPart `json:"parts"`                     // in the order of a request's path
 	Unexplained     float64         `json:"unexplainedSeconds"`        // clientMeanSeconds minus the sum of parts
 	UnexplainedNote string          `json:"unexplainedNote,omitempty"` // what unexplainedSeconds is known to contain
-	Slow            *SlowRequests   `json:"slow,omitempty"`            // the run's requests over 500 ms, from the audit log
-	Warnings        []string        `json:"warnings,omitempty"`        // why the breakdown is inexact or missing
+	Slow            *SlowRequests   `json:"slow,omitempty"`
+	Warnings        []string        `json:"warnings,omitempty"` // why the breakdown is inexact or missing
 }
 
 // The parts of a Breakdown, in the order in which a request passes through them.
@@ -48,12 +47,10 @@ const (
 
 // BreakdownPart is the time that requests spend on average in one part of their path ([meaning](breakdown.md#parts)).
 type BreakdownPart struct {
-	// Name: name of the part: "lag", "connect", "wire", "filters", "fairness", "admission", "admissionOrFairness",
-	// "etcd" or "cache"
-	Name    string  `json:"name"`
-	Seconds float64 `json:"meanSeconds"` // lower bound of the mean time in the part; never negative
-	// Most: upper bound of the mean time, if above meanSeconds; the difference is in unexplainedSeconds
-	Most *float64 `json:"mostSeconds,omitempty"`
+	// Name: "lag", "connect", "wire", "filters", "fairness", "admission", "admissionOrFairness", "etcd" or "cache"
+	Name    string   `json:"name"`
+	Seconds float64  `json:"meanSeconds"`           // lower bound of the mean time
+	Most    *float64 `json:"mostSeconds,omitempty"` // upper bound of the mean time, if above meanSeconds
 	// Of: which requests the mean covers: "our requests" (the run's), or all clients' requests with the same "verb and
 	// resource", "resource" or "operation", or to the same "server"
 	Of string `json:"of"`
@@ -65,7 +62,7 @@ type BreakdownPart struct {
 
 // SlowRequests summarizes requests over 500 ms, which the API server annotates in its audit log.
 type SlowRequests struct {
-	Count  int64              `json:"count"`                      // number of slow requests
-	Mean   float64            `json:"meanSeconds"`                // mean time of slow requests in the API server
+	Count  int64              `json:"count"`                      // slow requests
+	Mean   float64            `json:"meanSeconds"`                // mean time in the API server
 	Layers map[string]float64 `json:"layerMeanSeconds,omitempty"` // mean time by layer (annotation apiserver.latency.k8s.io/NAME); layers overlap
 }

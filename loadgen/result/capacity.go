@@ -21,16 +21,15 @@ type Capacity struct {
 	Schema    string            `json:"schema"` // always stormglass.capacity/v1
 	Scenario  string            `json:"scenario"`
 	Field     string            `json:"field"` // field of the scenario that the search varies
-	Unit      string            `json:"unit"`  // unit of the load: "per second" or "count"
+	Unit      string            `json:"unit"`  // "per second" or "count"
 	From      float64           `json:"from"`  // lowest load of the search range
 	To        float64           `json:"to"`    // highest load of the search range
 	Width     float64           `json:"width"` // relative width of the capacity's interval at which the search ends; 0.15 is 15%
 	Started   time.Time         `json:"started"`
-	Ended     time.Time         `json:"ended,omitzero"` // end of the search; absent if it did not finish
+	Ended     time.Time         `json:"ended,omitzero"` // absent if the command did not finish
 	Overrides []string          `json:"overrides,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"` // labels of the runs of all trials
-	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`; a trial is bad if one of these
-	// conditions ends it
+	Labels    map[string]string `json:"labels,omitempty"`
+	// AbortOn: values of `--abort-on`; a trial is bad if one of these conditions ends it
 	AbortOn  []string `json:"abortOn,omitempty"`
 	InTurns  bool     `json:"inTurns,omitempty"` // the trials alternated with the trials of another search
 	Versions Versions `json:"versions,omitzero"` // versions in the first trial
@@ -43,22 +42,17 @@ type Capacity struct {
 	Median    *float64   `json:"median"`    // estimate of the capacity
 	High      *float64   `json:"high"`      // upper end of the 90% interval of the capacity
 	Held      *float64   `json:"held"`      // highest load of a good trial (its gates passed)
-	Confirmed *Confirmed `json:"confirmed"` // confirmation of the capacity; null: none yet
-	// GaveWay: why trials were bad; the reasons at the lowest bad load come first, and frequent reasons precede rare
-	// ones
-	GaveWay []GaveWay `json:"gaveWay"`
+	Confirmed *Confirmed `json:"confirmed"` // null: not yet confirmed
+	GaveWay   []GaveWay  `json:"gaveWay"`   // why trials were bad; reasons at the lowest bad load come first
 	// Bottleneck: resource that limited the most bad trials; null: no resource was near its limit
-	Bottleneck *Bottleneck `json:"bottleneck"`
-	Notes      []string    `json:"notes,omitempty"`
-	Trials     []Trial     `json:"trials"`
-	// Digest: digest of the scenario without control plane, faults, seed and range; searches with the same digest are
-	// comparable
-	Digest      string `json:"digest,omitempty"`
-	PlaneDigest string `json:"planeDigest,omitempty"` // digest of the control plane, faults, seed and variant
-	Build       string `json:"build,omitempty"`       // SHA-256 of the controlplane binary
-	// EndedAt: loads of trials that ended because the control plane exited, because objects of the load were not
-	// created, or because the first phase did not begin. If another trial at the same load ends like this, that trial
-	// is bad
+	Bottleneck  *Bottleneck `json:"bottleneck"`
+	Notes       []string    `json:"notes,omitempty"`
+	Trials      []Trial     `json:"trials"`
+	Digest      string      `json:"digest,omitempty"`      // searches with the same digest are comparable
+	PlaneDigest string      `json:"planeDigest,omitempty"` // digest of the control plane, faults, seed and variant
+	Build       string      `json:"build,omitempty"`       // SHA-256 of the controlplane binary
+	// EndedAt: loads at which a trial could not run to its end; if another trial at the same load ends like this, that
+	// trial is bad
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
@@ -94,22 +88,21 @@ type Bottleneck struct {
 
 // Trial is one run of a search, at one load.
 type Trial struct {
-	Number int     `json:"number"` // number of the trial, from 1
+	Number int     `json:"number"` // from 1
 	Dir    string  `json:"dir"`    // run directory, relative to the search's directory
 	Load   float64 `json:"load"`
-	// Outcome: outcome of the trial: "good", "bad", "invalid" (the generator was the limit) or "no data"
+	// Outcome: "good", "bad", "invalid" (the generator was the limit) or "no data"
 	Outcome string   `json:"outcome"`
 	Why     string   `json:"why,omitempty"`     // reason for the outcome
 	Machine []string `json:"machine,omitempty"` // why the machine was busy during the trial, by phase
 	Gates   []Gate   `json:"gates"`
 	// Offered: rate at which requests of all loads were due in the busiest phase (the phase with the most requests)
-	Offered  float64 `json:"offeredPerSecond"`
-	Achieved float64 `json:"achievedPerSecond"` // part of offeredPerSecond that succeeded in time
-	P50      float64 `json:"p50Seconds"`        // median latency of the slowest load in the busiest phase
-	P99      float64 `json:"p99Seconds"`        // p99 latency of the slowest load in the busiest phase
-	// Cores: processors that each component used in the busiest phase or, without requests, in the last phase
-	Cores map[string]float64 `json:"cores"`
-	Uses  []Use              `json:"uses,omitempty"` // the most used resources in the busiest phase
+	Offered  float64            `json:"offeredPerSecond"`
+	Achieved float64            `json:"achievedPerSecond"` // part of offeredPerSecond that succeeded in time
+	P50      float64            `json:"p50Seconds"`        // median latency of the slowest load in the busiest phase
+	P99      float64            `json:"p99Seconds"`        // p99 latency of the same load
+	Cores    map[string]float64 `json:"cores"`             // processors that each component used in the busiest phase
+	Uses     []Use              `json:"uses,omitempty"`    // the most used resources in the busiest phase
 }
 
 // Check returns an error if c is not a valid result of a search.
@@ -162,7 +155,7 @@ type CapacityComparison struct {
 	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell" (low, median and high are then 0)
 	Answer string `json:"answer"`
 	Why    string `json:"why,omitempty"` // why the answer is "could not tell"
-	// ExitCode: exit code: 1 (B is lower), 3 (could not tell), 4 (the environment failed) or 0 (any other answer)
+	// ExitCode: 1 (B is lower), 3 (could not tell), 4 (the environment failed) or 0 (any other answer)
 	ExitCode int `json:"exitCode"`
 	// Low: lower end of the ratio's 90% interval. If only a bound of A's or B's capacity is known, the true ratio may
 	// be further from 1

@@ -9,7 +9,7 @@ type Custom struct {
 
 // CustomFigure is a named value that a custom measurement returns.
 type CustomFigure struct {
-	Name  string  `json:"name"`  // name of the figure
-	Value float64 `json:"value"` // value of the figure, 0 or more
+	Name  string  `json:"name"` // name of the figure
+	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
 }

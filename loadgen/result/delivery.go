@@ -5,27 +5,26 @@ package result
 type Action struct {
 	Index     int    `json:"index"`               // index in the phase's actions, from 0
 	Name      string `json:"name"`                // action and its resource, such as "patch configmaps"
-	RoundsDue int64  `json:"roundsDue,omitempty"` // number of due rounds of a repeated action
-	// Rounds: number of rounds that began; a round is skipped if it is due while the previous round runs
+	RoundsDue int64  `json:"roundsDue,omitempty"` // due rounds of a repeated action
+	// Rounds: rounds that began; a round is skipped if it is due while the previous round runs
 	Rounds   int64   `json:"rounds"`
-	Rate     float64 `json:"ratePerSecond,omitempty"` // rate of the action in the scenario
-	AtOnce   int     `json:"atOnce,omitempty"`        // maximum number of requests in flight
-	Requests int64   `json:"requests"`                // requests due by the end of the phase, in the rounds that began
-	Done     int64   `json:"done"`                    // part of `requests` that succeeded
-	Refused  int64   `json:"refused,omitempty"`       // part of `requests`: evictions that a PodDisruptionBudget refused
+	Rate     float64 `json:"ratePerSecond,omitempty"`
+	AtOnce   int     `json:"atOnce,omitempty"`  // maximum number of requests in flight
+	Requests int64   `json:"requests"`          // requests due by the end of the phase, in the rounds that began
+	Done     int64   `json:"done"`              // part of `requests` that succeeded
+	Refused  int64   `json:"refused,omitempty"` // part of `requests`: evictions that a PodDisruptionBudget refused
 	// Cut: the phase ended before the action had ended; only for an action without rate and rounds
 	Cut        bool    `json:"cut,omitempty"`
 	DueSeconds float64 `json:"dueSeconds"`  // time that the requests should take at the action's rate
 	Seconds    float64 `json:"tookSeconds"` // time that the requests took
-	// Service: service time of each request, including retries, and of each list of target objects
-	Service Latency `json:"service"`
+	Service    Latency `json:"service"`     // time of each request, including retries
 }
 
 // Delivery compares the work that a load or an action did in a phase with the requested work.
 type Delivery struct {
 	Name string `json:"name"`           // name of the load, or the action and its resource
 	Path string `json:"path,omitempty"` // path of the action in the scenario, such as "phases.churn.actions[0]"
-	// What: kind of work: "requests", "watches", "operations" (of a history), or "rounds" (of an action)
+	// What: "requests", "watches", "operations" (of a history), or "rounds" (of an action)
 	What string `json:"what"`
 	// Asked: requested work: watches or rounds due by the end of the phase, or requests whose responses were due by
 	// then

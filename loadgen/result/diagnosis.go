@@ -19,19 +19,17 @@ const (
 
 // Diagnosis names the causes of problems in a time range, found from metrics alone ([diagnosis](diagnosis.md)).
 type Diagnosis struct {
-	Schema string `json:"schema"` // always stormglass.diagnosis/v1
-	Calm   Span   `json:"calm"`   // comparison period, a time without problems
-	Under  Span   `json:"under"`  // the diagnosed time
-	// Reference: directory of the healthy run with which this run is compared; calm is then the time of the healthy
-	// run, shifted to end before this run begins
-	Reference string      `json:"reference,omitempty"`
-	Answer    string      `json:"answer"`           // result of the diagnosis: "healthy", "diagnosed", "unknown" or "cannot tell"
-	Doubts    []string    `json:"doubts,omitempty"` // why the cluster may be unhealthy although no symptom was found
-	Causes    []Cause     `json:"causes"`           // causes, sorted by their start
-	Limits    []Cause     `json:"limits,omitempty"` // limits that the growing load reached; they are not causes
-	Symptoms  []Evidence  `json:"symptoms"`         // symptoms without a known cause, including failed gates
+	Schema    string      `json:"schema"`              // always stormglass.diagnosis/v1
+	Calm      Span        `json:"calm"`                // comparison period, a time without problems
+	Under     Span        `json:"under"`               // the diagnosed time
+	Reference string      `json:"reference,omitempty"` // directory of the healthy run with which this run is compared
+	Answer    string      `json:"answer"`              // "healthy", "diagnosed", "unknown" or "cannot tell"
+	Doubts    []string    `json:"doubts,omitempty"`    // why the cluster may be unhealthy although no symptom was found
+	Causes    []Cause     `json:"causes"`              // sorted by their start
+	Limits    []Cause     `json:"limits,omitempty"`    // limits that the growing load reached; they are not causes
+	Symptoms  []Evidence  `json:"symptoms"`            // symptoms without a known cause, including failed gates
 	Machine   *MachineUse `json:"machine,omitempty"`
-	// Exits: components that ended without a fault, and when they were ready again; not used to find causes
+	// Exits: components that ended without a fault, and when they were ready again
 	Exits []string `json:"exits,omitempty"`
 	// Standing: signs of a cause that were already present in the comparison period
 	Standing []Evidence `json:"standing,omitempty"`
@@ -53,8 +51,8 @@ type MachineUse struct {
 
 // Compared holds the mean of a value in the comparison period and in the diagnosed time.
 type Compared struct {
-	Calm  *float64 `json:"calm"`  // mean in the comparison period; null: not recorded
-	Under float64  `json:"under"` // mean in the diagnosed time
+	Calm  *float64 `json:"calm"` // null: not recorded
+	Under float64  `json:"under"`
 }
 
 // Span is a period of time.
@@ -70,7 +68,7 @@ type Cause struct {
 	// Components: affected instances, or another affected object such as a webhook or a priority level
 	Components []string    `json:"components"`
 	Began      time.Time   `json:"began"`          // when the first evidence began
-	Ended      time.Time   `json:"ended,omitzero"` // when the cause ended; absent: it had not ended
+	Ended      time.Time   `json:"ended,omitzero"` // absent: not yet ended
 	Sentence   string      `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence  `json:"evidence"`
 	Calm       []string    `json:"calm"` // signals that did not deviate; they rule out other causes

@@ -6,10 +6,10 @@ import "time"
 // (registers) to find lost writes and stale reads.
 type History struct {
 	Load      string    `json:"load"`
-	Start     time.Time `json:"start"` // start of the load; times of violations count from here
+	Start     time.Time `json:"start"`
 	Registers int       `json:"registers"`
-	Clients   int       `json:"clients"`  // number of clients, each with a separate connection
-	Watchers  int       `json:"watchers"` // number of watches, each on all registers and with a separate connection
+	Clients   int       `json:"clients"`
+	Watchers  int       `json:"watchers"`
 
 	Writes HistoryOperations `json:"writes"` // updates with a resourceVersion
 	Reads  HistoryOperations `json:"reads"`  // consistent reads; a list counts once for each register
@@ -26,10 +26,8 @@ type History struct {
 	Relists   int64 `json:"relists"`
 	Hidden    int64 `json:"hidden"` // changes that watchers missed because of a relist (allowed)
 
-	// Linearizable: whether the operations are linearizable: "yes", "no" or "unknown"; only "yes" passes
-	Linearizable string `json:"linearizable"`
-	// LostWrites: acknowledged writes that are missing in the chain of resourceVersions that leads to the final state
-	LostWrites      int64            `json:"lostWrites"`
+	Linearizable    string           `json:"linearizable"` // "yes", "no" or "unknown"; only "yes" passes
+	LostWrites      int64            `json:"lostWrites"`   // acknowledged writes that the API server lost
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`
 	ViolationCount  int64            `json:"violationCount"`
 	Violations      []Violation      `json:"violations,omitempty"` // broken guarantees: the first twenty of each kind
@@ -50,13 +48,11 @@ type HistoryOperations struct {
 
 // Violation is one broken guarantee of the API in a history.
 type Violation struct {
-	// Kind: kind of violation: "lost-write", "not-linearizable", "backwards-read", "missed-event", "doubled-event",
-	// "reordered-event" or "phantom" (a state that no write created)
-	Kind     string `json:"kind"`
-	Register string `json:"register"`
-	// Client: number of the client that observed the violation. Numbers from `clients` upwards are the lists of the
-	// watchers and then the final read
-	Client   *int    `json:"client,omitempty"`
+	// Kind: "lost-write", "not-linearizable", "backwards-read", "missed-event", "doubled-event", "reordered-event" or
+	// "phantom" (a state that no write created)
+	Kind     string  `json:"kind"`
+	Register string  `json:"register"`
+	Client   *int    `json:"client,omitempty"`    // number of the client that observed the violation
 	Watcher  *int    `json:"watcher,omitempty"`   // watcher that observed the violation
 	Version  uint64  `json:"version,omitempty"`   // resourceVersion that the violation concerns
 	AtSecond float64 `json:"atSeconds,omitempty"` // time of the violation, since the start of the load

@@ -8,11 +8,11 @@ const HookDir = "hooks"
 // Hook is one command that ran before or after a phase.
 type Hook struct {
 	Phase    string    `json:"phase"`
-	When     string    `json:"when"`             // when the command ran: "before" or "after" the phase
-	Command  string    `json:"command"`          // the command in shell syntax
-	Required bool      `json:"required"`         // a failure of the command ends the run
-	Began    time.Time `json:"began"`            // when the command started
+	When     string    `json:"when"` // "before" or "after" the phase
+	Command  string    `json:"command"`
+	Required bool      `json:"required"` // a failure of the command ends the run
+	Began    time.Time `json:"began"`
 	Seconds  float64   `json:"seconds"`          // how long the command ran
-	Output   string    `json:"output"`           // path of the file with the command's output, in the run directory
+	Output   string    `json:"output"`           // path of the command's output in the run directory
 	Failed   string    `json:"failed,omitempty"` // how the command failed, and its last line of output
 }

@@ -15,13 +15,13 @@ type Measurements struct {
 
 // Phase is one phase of a run, with its times and measurements.
 type Phase struct {
-	Name         string    `json:"name"`                  // name of the phase, unique in the scenario
-	Start        time.Time `json:"start"`                 // time of the first scrape
-	End          time.Time `json:"end"`                   // time of the last scrape
-	Until        string    `json:"until,omitempty"`       // condition that ends the phase
-	ConditionMet bool      `json:"conditionMet"`          // the condition `until` held in time
-	Interrupted  bool      `json:"interrupted,omitempty"` // the user or a failure interrupted the phase
-	EndedEarly   bool      `json:"endedEarly,omitempty"`  // the user ended the phase early; the phase is then not judged
+	Name         string    `json:"name"` // unique in the scenario
+	Start        time.Time `json:"start"`
+	End          time.Time `json:"end"`
+	Until        string    `json:"until,omitempty"` // condition that ends the phase
+	ConditionMet bool      `json:"conditionMet"`
+	Interrupted  bool      `json:"interrupted,omitempty"`
+	EndedEarly   bool      `json:"endedEarly,omitempty"` // the user ended the phase early; the phase is then not judged
 	// PausedSeconds: how long the user paused the load; the phase is then not judged
 	PausedSeconds float64 `json:"pausedSeconds,omitempty"`
 	// Reached: how close an unmet condition on objects came, such as "913 of 1000 pods"
@@ -36,10 +36,10 @@ type Phase struct {
 	Changes     []Changes    `json:"changes,omitempty"`
 	Workload    *Workload    `json:"workload,omitempty"`
 	Custom      []Custom     `json:"custom,omitempty"`
-	Machine     *Machine     `json:"machine,omitempty"`     // use of the generator's machine; only on Linux
+	Machine     *Machine     `json:"machine,omitempty"`     // only on Linux
 	Transitions []Transition `json:"transitions,omitempty"` // only for objects that reached the first state in this phase
 	Actions     []Action     `json:"actions,omitempty"`
-	Deliveries  []Delivery   `json:"deliveries,omitempty"` // work done compared with requested work; only in result.json
+	Deliveries  []Delivery   `json:"deliveries,omitempty"` // only in result.json
 }
 
 // Machine holds the use of the generator's machine in a phase.
@@ -53,8 +53,7 @@ type Machine struct {
 	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
 	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // time in which some process waited for memory
 	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // time in which some process waited for a disk
-	// ClientRequests: requests to the API servers from clients other than the run and the control plane's components.
-	// Only in result.json, like busy and notes
+	// ClientRequests: requests to the API servers from clients other than the run and the control plane's components
 	ClientRequests *float64 `json:"clientRequests,omitempty"`
 	// ClientSeconds: part of busySeconds that the clients in clientRequests may have used
 	ClientSeconds    *float64 `json:"clientSeconds,omitempty"`
@@ -72,45 +71,45 @@ func (p Phase) Steered() bool { return p.EndedEarly || p.PausedSeconds > 0 }
 // Latency holds the quantiles of a distribution, from an HDR histogram.
 type Latency struct {
 	Count int64   `json:"count"`
-	Mean  float64 `json:"meanSeconds"` // exact mean
+	Mean  float64 `json:"meanSeconds"`
 	P50   float64 `json:"p50Seconds"`
 	P90   float64 `json:"p90Seconds"`
 	P95   float64 `json:"p95Seconds"`
 	P99   float64 `json:"p99Seconds"`
 	P999  float64 `json:"p999Seconds"`
-	Max   float64 `json:"maxSeconds"` // exact maximum
+	Max   float64 `json:"maxSeconds"`
 	// P99Upper: 99% upper confidence bound of the p99; absent for fewer than 459 values
 	P99Upper *float64 `json:"p99UpperSeconds,omitempty"`
-	// Clamped: number of values above the histogram's range; quantiles among these values are too low
+	// Clamped: values above the histogram's range; quantiles among these values are too low
 	Clamped int64 `json:"clamped,omitempty"`
 }
 
 // Requests holds the requests of one load with one verb and resource. A request belongs to the phase in which it is due
 // (its intended start).
 type Requests struct {
-	Load     string `json:"load"`
-	Verb     string `json:"verb"`     // verb of the requests: "get", "list", "create", "update", "patch", "delete" or "apply"
-	Resource string `json:"resource"` // resource of the requests, such as configmaps or deployments.apps
+	Load string `json:"load"`
+	// Verb: "get", "list", "create", "update", "patch", "delete" or "apply"
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"` // such as configmaps or deployments.apps
 	// Variant: distinguishes operations with the same verb and resource, such as "rv=0"
 	Variant string `json:"variant,omitempty"`
-	Tenant  string `json:"tenant,omitempty"` // tenant that sends the requests; absent: the load's own user
+	Tenant  string `json:"tenant,omitempty"` // absent: the load's own user
 	Offered int64  `json:"offered"`          // due requests: sent + unsent
 	Sent    int64  `json:"sent"`
 	Unsent  int64  `json:"unsent"` // requests not sent because maxInFlight requests were in flight
 	// Outcomes: responses by HTTP status ("200"), and failures by kind: "timeout", "reset", "refused", "truncated",
 	// "malformed", "goaway", "protocol", "canceled" or "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
-	Succeeded int64            `json:"succeeded"` // number of 2xx responses
-	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after a stall of over 100 ms
+	Succeeded int64            `json:"succeeded"` // 2xx responses
+	// UnsentLate: unsent requests that the generator handled late or just after a stall
 	UnsentLate int64 `json:"unsentLate,omitempty"`
 	// FailedLate: failed requests whose latency was mostly the generator's own delay
 	FailedLate int64 `json:"failedLate,omitempty"`
 	// Answered: 2xx responses that arrived in the phase, including responses to earlier requests
-	Answered *int64 `json:"answered,omitempty"`
-	Overdue  int64  `json:"overdue,omitempty"` // part of `answered` that arrived after the end of the load's schedule
-	// Backlog: requests in flight at the end of the phase, including requests of earlier phases
-	Backlog     int64   `json:"backlog,omitempty"`
-	DueSeconds  float64 `json:"dueSeconds"` // time during which requests were due
+	Answered    *int64  `json:"answered,omitempty"`
+	Overdue     int64   `json:"overdue,omitempty"` // part of `answered` that arrived after the end of the load's schedule
+	Backlog     int64   `json:"backlog,omitempty"` // requests in flight at the end of the phase
+	DueSeconds  float64 `json:"dueSeconds"`        // time during which requests were due
 	OfferedRate float64 `json:"offeredPerSecond"`
 	// AchievedRate: 2xx responses that arrived within dueSeconds, per second
 	AchievedRate float64 `json:"achievedPerSecond"`
@@ -120,7 +119,7 @@ type Requests struct {
 	Lag     Latency `json:"lag"`
 	Connect Latency `json:"connect"`         // time to wait for a free HTTP/2 stream or a new connection
 	Service Latency `json:"service"`         // time from the end of connect until the last byte of the response
-	Bytes   int64   `json:"bytes"`           // total size of the response bodies, as transferred
+	Bytes   int64   `json:"bytes"`           // size of the response bodies, as transferred
 	Pages   int64   `json:"pages,omitempty"` // pages of lists that needed several pages
 }
 
@@ -137,34 +136,32 @@ func (r Requests) AnsweredInPhase() int64 {
 type Watches struct {
 	Load     string           `json:"load"`
 	Resource string           `json:"resource"`
-	Wanted   int              `json:"wanted"`             // number of watches that the load opens in total
-	Open     int              `json:"open"`               // number of watches open at the end of the phase
-	Due      int              `json:"due,omitempty"`      // number of watches due by the end of the phase
-	Failed   int64            `json:"failed"`             // number of failed attempts to open a watch or to list
+	Wanted   int              `json:"wanted"`             // watches that the load opens in total
+	Open     int              `json:"open"`               // watches open at the end of the phase
+	Due      int              `json:"due,omitempty"`      // watches due by the end of the phase
+	Failed   int64            `json:"failed"`             // failed attempts to open a watch or to list
 	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in [Requests](#requests)
 	// Refusals: failed attempts by status and message, such as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
 	OpenLatency Latency          `json:"openLatency"` // time from the intended start until the response headers arrived
-	// Expected: number of events to deliver: each acknowledged write counts once per watch of its object
+	// Expected: events to deliver: each acknowledged write counts once per watch of its object
 	Expected   int64 `json:"expected"`
 	Delivered  int64 `json:"delivered"`  // expected events that were delivered, without repetitions
 	Lost       int64 `json:"lost"`       // expected - delivered, after waiting for missing events
 	Duplicated int64 `json:"duplicated"` // repeated deliveries of one event
 	Reordered  int64 `json:"reordered"`  // deliveries of an event after a newer event
-	// BeforeAck: deliveries before the acknowledgement of their write. In `external` they count as 0 s. In `delivery`
-	// they count as the generator's delay in noticing the acknowledgement (0 s without a stall)
-	BeforeAck int64 `json:"beforeAck"`
+	BeforeAck  int64 `json:"beforeAck"`  // deliveries before the acknowledgement of their write
 	// Late: deliveries of events that already counted as lost; not in `delivered`
 	Late            int64   `json:"late,omitempty"`
-	Events          int64   `json:"events"` // number of all events that were read
+	Events          int64   `json:"events"` // all events that were read
 	Bookmarks       int64   `json:"bookmarks"`
 	Reconnects      int64   `json:"reconnects"`          // watches resumed by resourceVersion
 	Relists         int64   `json:"relists"`             // watches that had to list again after a 410
 	Delivery        Latency `json:"delivery"`            // time from the acknowledgement of the write to the delivery
 	External        Latency `json:"external"`            // `delivery` without the generator's stalls
-	SlowestPerWatch Latency `json:"slowestPerWatch"`     // distribution of the slowest delivery of each watch
+	SlowestPerWatch Latency `json:"slowestPerWatch"`     // slowest delivery of each watch
 	Lossy           int     `json:"lossy"`               // watches that lost an event
-	WorstLost       int64   `json:"worstLost"`           // largest number of events that one watch lost
+	WorstLost       int64   `json:"worstLost"`           // most events that one watch lost
 	Bytes           int64   `json:"bytes"`               // total size of all events
 	Malformed       int64   `json:"malformed,omitempty"` // streams closed because of an incomplete event
 	Slow            int     `json:"slow,omitempty"`      // watches that the scenario makes read slowly; not in `delivery`
@@ -185,12 +182,12 @@ type Workload struct {
 	PodsUnmeasured int64     `json:"podsUnmeasured,omitempty"`
 	Reconnects     int64     `json:"reconnects,omitempty"`
 	Relists        int64     `json:"relists,omitempty"`
-	ToScheduled    Latency   `json:"toScheduled"`                     // time from the pod's first event to its binding to a node
-	ToReady        Latency   `json:"toReady"`                         // time from the binding until the pod was Ready
-	Startup        Latency   `json:"startup"`                         // time from the pod's first event until the pod was Ready
-	External       Latency   `json:"external"`                        // `startup` without the generator's stalls
-	ToEndpoint     Latency   `json:"toEndpoint"`                      // time from Ready until the pod was in an EndpointSlice
-	Rollouts       []Rollout `json:"rollouts,omitempty"`              // rollouts that began in this phase
+	ToScheduled    Latency   `json:"toScheduled"` // time from the pod's first event to its binding to a node
+	ToReady        Latency   `json:"toReady"`     // time from the binding until the pod was Ready
+	Startup        Latency   `json:"startup"`     // time from the pod's first event until the pod was Ready
+	External       Latency   `json:"external"`    // `startup` without the generator's stalls
+	ToEndpoint     Latency   `json:"toEndpoint"`  // time from Ready until the pod was in an EndpointSlice
+	Rollouts       []Rollout `json:"rollouts,omitempty"`
 	NotReadyAfter  *float64  `json:"notReadyAfterSeconds,omitempty"`  // time from the failure of nodes until all were NotReady
 	RecoveredAfter *float64  `json:"recoveredAfterSeconds,omitempty"` // time from the failure of nodes until every workload was complete again
 }
@@ -198,9 +195,9 @@ type Workload struct {
 // Rollout is one change of a workload, with the steps (hops) in which the control plane carries it out.
 type Rollout struct {
 	Deployment string    `json:"deployment"`
-	Action     string    `json:"action"` // kind of change: "deploy", "rollingUpdate" or "scale"
+	Action     string    `json:"action"` // "deploy", "rollingUpdate" or "scale"
 	Pods       int64     `json:"pods"`
-	Began      time.Time `json:"began"`    // time just before the change was sent
+	Began      time.Time `json:"began"`    // just before the change was sent
 	Complete   bool      `json:"complete"` // all new pods completed the last step
 	Hops       []Hop     `json:"hops"`
 }
@@ -219,15 +216,13 @@ type Hop struct {
 // Nodes holds the results of the simulated nodes in the whole run.
 type Nodes struct {
 	Count int `json:"count"`
-	// Fidelity: fidelity of the nodes: "kubelet", "lean" or "shared" ([simulated nodes](../how-to/simulated-nodes.md))
+	// Fidelity: "kubelet", "lean" or "shared" ([simulated nodes](../how-to/simulated-nodes.md))
 	Fidelity            string  `json:"fidelity"`
 	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all nodes were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
-	Heartbeats          int64   `json:"heartbeats"`                    // number of acknowledged lease renewals
-	// MissedByGenerator: renewals missed because of the generator: they began over one interval late, or its delay took
-	// over half of the time until the next renewal
-	MissedByGenerator int64 `json:"missedByGenerator"`
-	MissedByServer    int64 `json:"missedByServer"` // renewals not acknowledged before the next was due, except missedByGenerator
+	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
+	MissedByGenerator   int64   `json:"missedByGenerator"`             // renewals missed because of the generator's own delay
+	MissedByServer      int64   `json:"missedByServer"`                // renewals not acknowledged before the next was due, except missedByGenerator
 	// Delayed: renewals that began over 1.05 intervals after the previous one
 	Delayed int64 `json:"delayed,omitempty"`
 	// Heartbeat: time from the intended start of a renewal until it was acknowledged or missed
@@ -240,7 +235,7 @@ type Nodes struct {
 	Relists      int64   `json:"relists"`
 	// Errors: failed requests by verb, resource and status, such as "patch pods/status 409"
 	Errors map[string]int64 `json:"errors,omitempty"`
-	// PodLives: number of events of pods with a [life](pod-lives.md), by entry of `nodes.podLives` and kind of event
+	// PodLives: events of pods with a [life](pod-lives.md), by entry of `nodes.podLives` and kind of event
 	PodLives map[string]map[string]int64 `json:"podLives,omitempty"`
 }
 
@@ -262,6 +257,6 @@ type Generator struct {
 
 // Scrapes counts the scrapes that record the components' metrics.
 type Scrapes struct {
-	Done   int64            `json:"done"`             // number of completed scrapes
-	Failed map[string]int64 `json:"failed,omitempty"` // number of failed scrapes, by instance
+	Done   int64            `json:"done"`             // completed scrapes
+	Failed map[string]int64 `json:"failed,omitempty"` // failed scrapes, by instance
 }

@@ -9,26 +9,24 @@ const PulseFile = "pulse.jsonl"
 type Recovery struct {
 	// SlotSeconds: length of a slot. Times derived from requests have this resolution
 	SlotSeconds float64 `json:"slotSeconds"`
-	// StretchSeconds: how long a load must stay within its bound to count as recovered, which ends its error window
+	// StretchSeconds: how long a load must stay within its bound to count as recovered
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`
-	Handovers      []Handover      `json:"handovers,omitempty"` // changes of leader, sorted by time
-	// Restarts: restarts of components, sorted by the end of the old process
-	Restarts []Restart `json:"restarts,omitempty"`
-	Missing  []string  `json:"missing,omitempty"` // values that were not computed, and why
+	Handovers      []Handover      `json:"handovers,omitempty"` // sorted by time
+	Restarts       []Restart       `json:"restarts,omitempty"`  // sorted by the end of the old process
+	Missing        []string        `json:"missing,omitempty"`   // values that were not computed, and why
 }
 
 // FaultRecovery holds a fault and its effects. Effects are counted until the next fault begins.
 type FaultRecovery struct {
-	ID     string    `json:"id"`               // ID of the fault in timeline.jsonl
-	Kind   string    `json:"kind"`             // kind of fault, as in the scenario
-	On     []string  `json:"on,omitempty"`     // components that the fault affects
-	Detail string    `json:"detail,omitempty"` // more details about the fault
-	Phase  string    `json:"phase"`            // phase in which the fault began
-	Begin  time.Time `json:"begin"`            // when the fault took effect
-	// End: when the fault was undone; absent: not before the end of the recording
-	End            *time.Time     `json:"end,omitempty"`
-	Loads          []LoadRecovery `json:"loads,omitempty"` // effects on loads that ran when the fault began, or later
+	ID             string         `json:"id"`               // ID of the fault in timeline.jsonl
+	Kind           string         `json:"kind"`             // as in the scenario
+	On             []string       `json:"on,omitempty"`     // components that the fault affects
+	Detail         string         `json:"detail,omitempty"` // more details about the fault
+	Phase          string         `json:"phase"`
+	Begin          time.Time      `json:"begin"`         // when the fault took effect
+	End            *time.Time     `json:"end,omitempty"` // when the fault was undone
+	Loads          []LoadRecovery `json:"loads,omitempty"`
 	Relists        RelistStorm    `json:"relistStorm"`
 	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"`  // longest failover of a lease
 	LeaderFailover *float64       `json:"leaderFailoverSeconds,omitempty"` // longest failover of etcd's leader
@@ -38,23 +36,20 @@ type FaultRecovery struct {
 // LoadRecovery is the effect of a fault on one load of requests ([definitions](recovery.md#loads)). Counts of
 // requests and the highest latency cover the error window.
 type LoadRecovery struct {
-	Load  string  `json:"load"`
-	Bound float64 `json:"boundSeconds"` // latency above which a request counts as too slow
-	// Affected: a request failed, was not sent or exceeded the bound before the load recovered and before the next
-	// fault began
-	Affected    bool     `json:"affected"`
-	Silent      bool     `json:"silent,omitempty"` // the effect is unknown: no request ended before the next fault
-	ErrorWindow float64  `json:"errorWindowSeconds"`
-	Open        bool     `json:"errorWindowOpen,omitempty"` // the error window had not ended at the last slot
-	From        *float64 `json:"fromSeconds,omitempty"`     // time from the start of the fault to the start of the error window
-	// Until: time from the start of the fault to the end of the error window
-	Until     *float64         `json:"untilSeconds,omitempty"`
-	Succeeded int64            `json:"succeeded"` // number of 2xx responses, including slow ones
-	Failed    int64            `json:"failed"`
-	Unsent    int64            `json:"unsent"`
-	SlowSlots int64            `json:"slowSlots"`          // number of slots with no failure, but a latency over the bound
-	Outcomes  map[string]int64 `json:"outcomes,omitempty"` // failed requests by outcome, as in [Requests](#requests)
-	Slowest   float64          `json:"slowestSeconds"`     // highest latency in the error window
+	Load        string           `json:"load"`
+	Bound       float64          `json:"boundSeconds"`     // latency above which a request counts as too slow
+	Affected    bool             `json:"affected"`         // a request failed, was not sent or exceeded the bound
+	Silent      bool             `json:"silent,omitempty"` // the effect is unknown: no request ended before the next fault
+	ErrorWindow float64          `json:"errorWindowSeconds"`
+	Open        bool             `json:"errorWindowOpen,omitempty"` // the error window had not ended at the last slot
+	From        *float64         `json:"fromSeconds,omitempty"`     // start of the error window, after the start of the fault
+	Until       *float64         `json:"untilSeconds,omitempty"`    // end of the error window, after the start of the fault
+	Succeeded   int64            `json:"succeeded"`                 // 2xx responses, including slow ones
+	Failed      int64            `json:"failed"`
+	Unsent      int64            `json:"unsent"`
+	SlowSlots   int64            `json:"slowSlots"`          // slots with no failure, but a latency over the bound
+	Outcomes    map[string]int64 `json:"outcomes,omitempty"` // failed requests by outcome, as in [Requests](#requests)
+	Slowest     float64          `json:"slowestSeconds"`     // highest latency
 	// FirstSuccess: time from the start of the fault to the first success after a failure
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
 	// FirstSuccessAfterEnd: time from the end of the fault to the first success after a failure; negative if this
@@ -71,26 +66,24 @@ type LoadRecovery struct {
 // RelistStorm counts relists (new lists after a 410) from the start of a fault until withinSeconds after its end, or
 // until the next fault begins.
 type RelistStorm struct {
-	Relists       int64    `json:"relists"` // number of relists of all watch loads, history loads and nodes
-	Breaks        int64    `json:"breaks"`  // number of watch streams that ended unexpectedly
-	WithinSeconds float64  `json:"withinSeconds"`
-	PeakPerSecond int64    `json:"peakPerSecond"`
-	Last          *float64 `json:"lastSeconds,omitempty"` // time from the start of the fault to the last relist
-	// ByLoad: number of relists by load; relists of nodes are under "simulated nodes"
-	ByLoad map[string]int64 `json:"byLoad,omitempty"`
+	Relists       int64            `json:"relists"`
+	Breaks        int64            `json:"breaks"` // watch streams that ended unexpectedly
+	WithinSeconds float64          `json:"withinSeconds"`
+	PeakPerSecond int64            `json:"peakPerSecond"`
+	Last          *float64         `json:"lastSeconds,omitempty"` // time from the start of the fault to the last relist
+	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // relists by load; those of nodes are under "simulated nodes"
 }
 
 // Handover is a change of a lease's holder or of etcd's leader.
 type Handover struct {
-	// Of: component whose leader changed: etcd, kube-scheduler or kube-controller-manager
-	Of       string     `json:"of"`
-	From     string     `json:"from,omitempty"`            // old leader, or old holder of the lease
-	To       string     `json:"to"`                        // new leader, or new holder of the lease
+	Of       string     `json:"of"` // etcd, kube-scheduler or kube-controller-manager
+	From     string     `json:"from,omitempty"`
+	To       string     `json:"to"`
 	At       time.Time  `json:"at"`                        // when the new holder was observed
 	Lost     *time.Time `json:"lost,omitempty"`            // when the old holder lost the lease or the leadership
 	Failover *float64   `json:"failoverSeconds,omitempty"` // time from `lost` to `at`
-	Fault    string     `json:"fault,omitempty"`           // ID of the fault that caused the change
-	Phase    string     `json:"phase,omitempty"`           // phase in which the change was observed
+	Fault    string     `json:"fault,omitempty"`           // ID of the fault that was the cause
+	Phase    string     `json:"phase,omitempty"`
 }
 
 // Restart is the end of a component's process and the start of its successor.
@@ -99,18 +92,18 @@ type Restart struct {
 	Exited    *time.Time `json:"exited,omitempty"`      // when the old process ended
 	Ready     *time.Time `json:"ready,omitempty"`       // when the component was ready again; absent: never
 	Down      *float64   `json:"downSeconds,omitempty"` // time from `exited` to `ready`
-	Fault     string     `json:"fault,omitempty"`       // ID of the fault that caused the restart
+	Fault     string     `json:"fault,omitempty"`       // ID of the fault that was the cause
 }
 
 // Signal is a metric of an incident, compared with its own noise ([definitions](recovery.md#signals)). Values are in the
 // signal's unit.
 type Signal struct {
-	Name   string        `json:"name"` // name of the signal, unique in the scenario
-	Expr   string        `json:"expr"` // PromQL expression
+	Name   string        `json:"name"` // unique in the scenario
+	Expr   string        `json:"expr"`
 	Unit   string        `json:"unit,omitempty"`
-	Steady SignalWindow  `json:"steady"`               // samples before the fault
-	Under  SignalWindow  `json:"under"`                // samples during the fault
-	After  *SignalWindow `json:"after,omitempty"`      // samples after the fault
+	Steady SignalWindow  `json:"steady"`
+	Under  SignalWindow  `json:"under"`
+	After  *SignalWindow `json:"after,omitempty"`
 	Noise  float64       `json:"noise"`                // standard deviation of the steady samples, or the minimum noise
 	Floor  bool          `json:"noiseFloor,omitempty"` // `noise` is the minimum noise
 	// Extreme: mean of the highest or the lowest third of the samples in `under`, whichever is farther from the steady
@@ -129,7 +122,7 @@ type SignalWindow struct {
 	Mean    float64       `json:"mean"`
 	Min     float64       `json:"min"`
 	Max     float64       `json:"max"`
-	StdDev  float64       `json:"stdDev"` // sample standard deviation; 0 for fewer than two samples
+	StdDev  float64       `json:"stdDev"`
 	Points  []SignalPoint `json:"points,omitempty"`
 }
 

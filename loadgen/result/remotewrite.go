@@ -7,11 +7,11 @@ import (
 
 // RemoteWrite counts the samples that a run sent to a remote-write receiver.
 type RemoteWrite struct {
-	URL        string    `json:"url"` // URL of the receiver, without the query
+	URL        string    `json:"url"`
 	Sent       int64     `json:"sentSamples"`
-	Refused    int64     `json:"refusedSamples,omitempty"` // samples that the receiver refused; they are not sent again
-	Unsent     int64     `json:"unsentSamples,omitempty"`  // samples not sent in time after the end of the run
-	UnsentFrom time.Time `json:"unsentFrom,omitzero"`      // time of the first unsent sample
+	Refused    int64     `json:"refusedSamples,omitempty"`
+	Unsent     int64     `json:"unsentSamples,omitempty"`
+	UnsentFrom time.Time `json:"unsentFrom,omitzero"` // time of the first unsent sample
 	Error      string    `json:"error,omitempty"`
 }
 

@@ -12,12 +12,13 @@ import (
 
 // Replay holds the results of a load of kind "replay" ([replay](replay.md)) in the whole run.
 type Replay struct {
-	Load    string  `json:"load"`
-	Speed   float64 `json:"speed"`
-	Copies  int     `json:"copies"`
-	Actors  int     `json:"actors"`  // number of users that send requests: each user of the recording counts once per copy
+	Load   string  `json:"load"`
+	Speed  float64 `json:"speed"`
+	Copies int     `json:"copies"`
+	// Actors: users that send requests: each user of the recording counts once per copy
+	Actors  int     `json:"actors"`
 	Seconds float64 `json:"seconds"` // how long the load ran
-	// Scheduled: number of requests and watches in all copies of the recording, at the replay's speed
+	// Scheduled: requests and watches in all copies of the recording, at the replay's speed
 	Scheduled int64 `json:"scheduled"`
 	Due       int64 `json:"due"`  // part of `scheduled` that was due while the load ran
 	Sent      int64 `json:"sent"` // part of `due` that was sent
@@ -28,14 +29,13 @@ type Replay struct {
 	// DispersionDue: variance divided by mean of the number of requests due in each second
 	DispersionDue  float64 `json:"dispersionDue"`
 	DispersionSent float64 `json:"dispersionSent"` // variance divided by mean of the number of requests sent in each second
-	// DispersionError: difference between dispersionSent and dispersionDue, divided by dispersionDue (or by 1 if
-	// dispersionDue is smaller); absent if the load was too short
+	// DispersionError: relative difference between dispersionSent and dispersionDue
 	DispersionError *float64      `json:"dispersionError,omitempty"`
-	NotFound        ReplayShare   `json:"notFound"`  // fraction of 404 responses, in the recording and in the replay
-	Conflicts       ReplayShare   `json:"conflicts"` // fraction of 409 responses, in the recording and in the replay
+	NotFound        ReplayShare   `json:"notFound"`  // fraction of 404 responses
+	Conflicts       ReplayShare   `json:"conflicts"` // fraction of 409 responses
 	Kinds           []ReplayKind  `json:"kinds"`
 	Watches         ReplayWatches `json:"watches"`
-	Made            int64         `json:"made"` // number of objects created before the replay
+	Made            int64         `json:"made"` // objects created before the replay
 	// LeftOut: requests of the recording that are not replayed, by reason
 	LeftOut map[string]int64 `json:"leftOut,omitempty"`
 	// Mapped: writes of the recording that the replay sends to ConfigMaps instead, by their resource
@@ -45,16 +45,15 @@ type Replay struct {
 	Cut map[string]int64 `json:"cut,omitempty"`
 	// VersionsUnset: reads sent without the exact resourceVersion of the recording
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
-	// PagesRestarted: requests for a further page of a list that read the first page instead, because the continue
-	// token was unknown
+	// PagesRestarted: requests for a further page of a list that read the first page instead
 	PagesRestarted int64 `json:"pagesRestarted,omitempty"`
 }
 
 // ReplayKind counts requests of one verb and resource.
 type ReplayKind struct {
 	Verb          string           `json:"verb"`
-	Resource      string           `json:"resource"` // resource of the requests, such as pods/status
-	Due           int64            `json:"due"`      // number of due requests
+	Resource      string           `json:"resource"`
+	Due           int64            `json:"due"` // due requests
 	Sent          int64            `json:"sent"`
 	Codes         map[string]int64 `json:"codes"`      // responses by status, and failures by kind, as in [Requests](#requests)
 	RecordedCodes map[string]int64 `json:"traceCodes"` // responses in the recording, by status
@@ -68,10 +67,10 @@ type ReplayShare struct {
 
 // ReplayWatches counts the watches of a replay.
 type ReplayWatches struct {
-	Due         int64            `json:"due"`    // number of due watches
-	Opened      int64            `json:"opened"` // number of watches with response 200
+	Due         int64            `json:"due"`    // due watches
+	Opened      int64            `json:"opened"` // watches with response 200
 	Codes       map[string]int64 `json:"codes"`
-	Open        int64            `json:"open,omitempty"` // number of currently open watches; 0 after the run
+	Open        int64            `json:"open,omitempty"` // currently open watches; 0 after the run
 	OpenMax     int64            `json:"openMax"`        // largest number of watches open at the same time
 	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended earlier than in the recording
 	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times that watches were open

@@ -46,10 +46,9 @@ const (
 
 // Result is the content of result.json: the judged run.
 type Result struct {
-	Schema string `json:"schema"` // always stormglass.result/v1
-	Run    Run    `json:"run"`
-	// Verdict: verdict on the run: "pass", "fail" or "no data" ([rules](objectives.md#verdicts))
-	Verdict Verdict `json:"verdict"`
+	Schema  string  `json:"schema"` // always stormglass.result/v1
+	Run     Run     `json:"run"`
+	Verdict Verdict `json:"verdict"` // "pass", "fail" or "no data" ([rules](objectives.md#verdicts))
 	// ExitCode: [exit code](objectives.md#verdicts) of `loadgen run`: 0, 1, 3 or 4
 	ExitCode int      `json:"exitCode"`
 	Reasons  []string `json:"reasons"`         // why the verdict is not "pass"
@@ -57,43 +56,40 @@ type Result struct {
 	// BusyMachine: phases measured on a [busy machine](objectives.md#a-busy-machine), and why it was busy
 	BusyMachine  []string        `json:"busyMachine,omitempty"`
 	Gates        []Gate          `json:"gates"`
-	Alerts       []Alert         `json:"alerts,omitempty"` // outcomes of alerts; only from `loadgen gate`
+	Alerts       []Alert         `json:"alerts,omitempty"` // only from `loadgen gate`
 	Key          []KeyMetric     `json:"keyMetrics"`
 	Measurements Measurements    `json:"measurements"`
-	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // parts of the latency, by phase, load, verb and resource
-	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // time that the scheduler used, by phase
-	Diagnosis    *Diagnosis      `json:"diagnosis,omitempty"`  // causes of problems; only if the run did not pass
+	Breakdown    []Breakdown     `json:"breakdown,omitempty"`
+	Scheduling   []Scheduling    `json:"scheduling,omitempty"`
+	Diagnosis    *Diagnosis      `json:"diagnosis,omitempty"` // only if the run did not pass
 	Recovery     *Recovery       `json:"recovery,omitempty"`
 	Signals      []Signal        `json:"signals,omitempty"`
 	Figures      []Figure        `json:"figures,omitempty"`
-	Traces       *Traces         `json:"traces,omitempty"` // summary of the traces; only with `--trace`
+	Traces       *Traces         `json:"traces,omitempty"` // only with `--trace`
 	Components   []ComponentCost `json:"components"`
 }
 
 // Run is the content of run.json: what ran, where and when.
 type Run struct {
-	ID           string            `json:"id"` // unique ID of the run, and label of all objects that the run creates
+	ID           string            `json:"id"` // unique ID, also the label of all objects that the run creates
 	Scenario     string            `json:"scenario"`
 	Variant      string            `json:"variant,omitempty"` // variant of the scenario that ran
 	Started      time.Time         `json:"started"`
 	Ended        time.Time         `json:"ended"`
 	Seed         int64             `json:"seed"`
 	Overrides    []string          `json:"overrides,omitempty"`    // values of `--set`
-	WithoutGates []string          `json:"withoutGates,omitempty"` // gates that `--without-gate` left out
+	WithoutGates []string          `json:"withoutGates,omitempty"` // values of `--without-gate`
 	WithoutHooks bool              `json:"withoutHooks,omitempty"` // `--no-hooks` left out the hooks
-	Warnings     []string          `json:"warnings,omitempty"`     // warnings from the checks before the start, and from the run
-	Labels       map[string]string `json:"labels,omitempty"`       // values of `--label`, by name
+	Warnings     []string          `json:"warnings,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"` // values of `--label`
 	// MissedFaults: faults that never began, or ended too early; the run then does not pass
 	MissedFaults []string  `json:"missedFaults,omitempty"`
 	Profiles     []Profile `json:"profiles,omitempty"`
 	Hooks        []Hook    `json:"hooks,omitempty"`
-	Interrupted  bool      `json:"interrupted"` // the user interrupted the run
-	// Aborted: condition in abortOn, or limit such as etcd's quota, that ended the run early; such a run fails
-	Aborted string `json:"aborted,omitempty"`
-	// AbortOn: conditions that [end the run early](fuse.md): from the scenario, `--abort-on` and the defaults on a
-	// user's cluster
-	AbortOn []string `json:"abortOn,omitempty"`
-	Failure string   `json:"failure,omitempty"` // how the environment failed (exit code 4)
+	Interrupted  bool      `json:"interrupted"`
+	Aborted      string    `json:"aborted,omitempty"` // condition or limit that ended the run early; such a run fails
+	AbortOn      []string  `json:"abortOn,omitempty"` // conditions that [end the run early](fuse.md)
+	Failure      string    `json:"failure,omitempty"` // how the environment failed (exit code 4)
 	// LostWorkers: generators that were lost or late, and the reasons; the run then could not be judged
 	LostWorkers []string `json:"lostWorkers,omitempty"`
 	// Left: objects that remain in a user's cluster, the reason, and the command that removes them
@@ -102,12 +98,10 @@ type Run struct {
 	Host        Host         `json:"host"`
 	Cluster     Cluster      `json:"cluster"`
 	RemoteWrite *RemoteWrite `json:"remoteWrite,omitempty"` // samples sent by `--remote-write`
-	// UnexpectedExits: components whose exit ended the control plane; in result.json also exits that no fault explains
-	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
-	// Files: SHA-256, by path, of each file that affects the verdict, at the end of the run; SHA-256 of the scenario
-	// file at the start
-	Files  map[string]string `json:"files,omitempty"`
-	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json, computed with zeros in this field
+	// UnexpectedExits: exits of components that no fault explains, or that ended the control plane
+	UnexpectedExits []string          `json:"unexpectedExits,omitempty"`
+	Files           map[string]string `json:"files,omitempty"`  // SHA-256, by path, of each file that affects the verdict
+	Digest          string            `json:"digest,omitempty"` // SHA-256 of run.json, computed with zeros in this field
 }
 
 // CutShort returns the reason why a run ended early, or "" if it did not end early.
@@ -131,13 +125,13 @@ type Versions struct {
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd,omitempty"`
 	Go         string `json:"go"`
-	// Moves: upgrades and downgrades during the run, in order; the other fields are the versions at the start
+	// Moves: upgrades and downgrades during the run; the other fields are the versions at the start
 	Moves []VersionMove `json:"moves,omitempty"`
 }
 
 // VersionMove is one upgrade or downgrade during a run.
 type VersionMove struct {
-	Of      string `json:"of"` // product that changed: "etcd" or "kubernetes"
+	Of      string `json:"of"` // "etcd" or "kubernetes"
 	Version string `json:"version"`
 	// On: names or kinds of the components that changed; absent: all components
 	On []string `json:"on,omitempty"`
@@ -145,7 +139,7 @@ type VersionMove struct {
 
 // Host is the machine that ran the generator.
 type Host struct {
-	OS          string `json:"os"` // operating system and architecture, such as linux/amd64
+	OS          string `json:"os"` // such as linux/amd64
 	Kernel      string `json:"kernel"`
 	CPUs        int    `json:"cpus"`
 	CPUModel    string `json:"cpuModel,omitempty"`
@@ -165,7 +159,7 @@ func Facts(v Versions, h Host) map[string]string {
 // Cluster is the target of the run.
 type Cluster struct {
 	Bundled bool `json:"bundled"` // Stormglass started the control plane
-	// Name: name of the kubeconfig's context, "bundled", or "shared" for a bundled control plane that already ran
+	// Name: the kubeconfig's context, "bundled", or "shared" for a bundled control plane that already ran
 	Name         string              `json:"name"`
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
@@ -179,30 +173,25 @@ const SharedCluster = "shared"
 
 // Gate is one criterion for the run to pass, with its value and verdict.
 type Gate struct {
-	Name      string   `json:"name"`           // name of the gate, unique in the scenario
+	Name      string   `json:"name"`           // unique in the scenario
 	Objective string   `json:"objective"`      // name of a built-in [objective](objectives.md), or "expr"
 	Expr      string   `json:"expr,omitempty"` // PromQL expression; absent if the generator measured the value
-	Over      []string `json:"over"`           // phases that the gate judges
-	Verdict   Verdict  `json:"verdict"`        // verdict on the gate: "pass", "fail" or "no data"
-	Value     *float64 `json:"value"`          // measured value; null: no data
-	// Withheld: measured value that is not judged, because the generator was
-	// [saturated](objectives.md#no-data-for-the-run), because the generator's delay would decide the verdict, or
-	// because the value exceeds its bound on a busy machine
-	Withheld *float64 `json:"withheld,omitempty"`
-	// AtLeast: the value is a lower bound, because the awaited state was not observed or a phase had no data
-	AtLeast bool    `json:"atLeast,omitempty"`
-	Bound   float64 `json:"bound"`
-	// BrokenIn: phases whose value broke the bound; absent if one value covers several phases
-	BrokenIn   []string `json:"brokenIn,omitempty"`
-	WorstPhase string   `json:"worstPhase,omitempty"` // phase with the gate's value, if it is one phase
-	WorstLoad  string   `json:"worstLoad,omitempty"`  // load with the gate's value, if it is one load
-	Op         string   `json:"op"`                   // operator between value and bound for the gate to pass: "<=" or ">="
-	// Unit: unit of value and bound: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
-	// number
-	Unit   string `json:"unit"`
-	Detail string `json:"detail,omitempty"` // how the value was computed, or why it is missing
-	// TooShort: the gate has no data, because the run or phase is shorter than the alert's `for`, offset or interval
-	TooShort bool `json:"tooShort,omitempty"`
+	Over      []string `json:"over"`           // judged phases
+	Verdict   Verdict  `json:"verdict"`
+	Value     *float64 `json:"value"` // measured value; null: no data
+	// Withheld: measured value that is not judged, for example because the generator was
+	// [saturated](objectives.md#no-data-for-the-run)
+	Withheld   *float64 `json:"withheld,omitempty"`
+	AtLeast    bool     `json:"atLeast,omitempty"` // the value is only a lower bound
+	Bound      float64  `json:"bound"`
+	BrokenIn   []string `json:"brokenIn,omitempty"`   // phases whose value broke the bound
+	WorstPhase string   `json:"worstPhase,omitempty"` // phase with the gate's value
+	WorstLoad  string   `json:"worstLoad,omitempty"`  // load with the gate's value
+	Op         string   `json:"op"`                   // "<=" or ">=", between value and bound
+	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare number
+	Unit     string `json:"unit"`
+	Detail   string `json:"detail,omitempty"`   // how the value was computed, or why it is missing
+	TooShort bool   `json:"tooShort,omitempty"` // the gate has no data, because the run or phase is too short
 	// Allowed: `loadgen gate --allow-no-data` accepts that the gate has no data
 	Allowed bool `json:"allowed,omitempty"`
 }
@@ -210,13 +199,12 @@ type Gate struct {
 // Alert is the outcome of an alert of `loadgen gate --rules`.
 type Alert struct {
 	Name string `json:"name"` // name of the alert
-	// Outcome: outcome of the alert: "fired", "pending" (active for less than its `for`), "silent" or "no data"
-	Outcome string `json:"outcome"`
-	// Verdict: verdict of the alert's gate; absent: the alert does not affect the verdict of the run
-	Verdict       Verdict `json:"verdict,omitempty"`
+	// Outcome: "fired", "pending" (active for less than its `for`), "silent" or "no data"
+	Outcome       string  `json:"outcome"`
+	Verdict       Verdict `json:"verdict,omitempty"`       // absent: the alert does not affect the verdict of the run
 	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time for which the alert's condition held
 	Detail        string  `json:"detail"`
-	Expr          string  `json:"expr"` // PromQL expression of the alert's rules, after --map has replaced labels
+	Expr          string  `json:"expr"`
 }
 
 // The values of Alert.Outcome.
@@ -229,33 +217,33 @@ const (
 
 // Figure is a metric of a run that comparisons of runs and of variants use.
 type Figure struct {
-	Name      string   `json:"name"` // name of the metric, unique in the scenario
+	Name      string   `json:"name"` // unique in the scenario
 	Objective string   `json:"objective"`
 	Expr      string   `json:"expr,omitempty"`
-	Over      []string `json:"over"`
-	Value     *float64 `json:"value"` // value of the metric; null: no data
+	Over      []string `json:"over"`  // judged phases
+	Value     *float64 `json:"value"` // measured value; null: no data
 	AtLeast   bool     `json:"atLeast,omitempty"`
 	Unit      string   `json:"unit"`
-	Better    string   `json:"better"`           // better values: "lower" or "higher"
+	Better    string   `json:"better"`           // "lower" or "higher"
 	Detail    string   `json:"detail,omitempty"` // how the value was computed, or why it is missing
 }
 
 // KeyMetric is one of the four metrics on the first screen of a report.
 type KeyMetric struct {
-	Name string `json:"name"` // name of the metric
-	// Rows: values for the whole run: one row, or one row per verb, etcd member or scheduling result
+	Name    string   `json:"name"` // name of the metric
 	Rows    []KeyRow `json:"rows"`
 	Missing string   `json:"missing,omitempty"` // why there are no rows
 }
 
-// KeyRow is one value of a key metric.
+// KeyRow is one row of a key metric: the values in the whole run, for example of one verb, etcd member or scheduling
+// result.
 type KeyRow struct {
-	Label string   `json:"label"` // subject of the row: a verb, an etcd member or a scheduling result
+	Label string   `json:"label"`
 	P50   *float64 `json:"p50Seconds,omitempty"`
 	P95   *float64 `json:"p95Seconds,omitempty"`
 	P99   *float64 `json:"p99Seconds,omitempty"`
 	Value *float64 `json:"value,omitempty"` // increase of the counter, if the metric is a counter
-	Count float64  `json:"count"`           // number of observations
+	Count float64  `json:"count"`
 }
 
 // ComponentCost holds the resources that one process used in the run, from its process_* metrics.

@@ -9,17 +9,16 @@ type Transition struct {
 	Resource string `json:"resource"`
 	From     string `json:"from"`
 	To       string `json:"to"`
-	// Began: number of objects that reached the first state, including the objects in `open` and `gone`
+	// Began: objects that reached the first state, including `open` and `gone`
 	Began      int64 `json:"began"`
 	Open       int64 `json:"open,omitempty"`       // objects that had not reached the second state when the run ended
 	Gone       int64 `json:"gone,omitempty"`       // objects deleted before they reached the second state; not in `latency`
 	Unmeasured int64 `json:"unmeasured,omitempty"` // objects seen only in a list; not in `began`
-	// Relists: number of lists after a lost watch; changes between the loss and the list are seen late
-	Relists int64 `json:"relists,omitempty"`
+	Relists    int64 `json:"relists,omitempty"`    // lists after a lost watch
 	// Latency: time between the states; open objects count as longer than all others (clamped)
 	Latency  Latency `json:"latency"`
 	External Latency `json:"external"`
-	// SoFar: like latency, but open objects count with their time until the end; absent without open objects
+	// SoFar: like latency, but open objects count with their time until the end
 	SoFar         *Latency `json:"soFar,omitempty"`
 	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // `soFar` without the generator's stalls
 }

@@ -25,10 +25,9 @@ type TrendRun struct {
 type TrendFigure struct {
 	Name   string     `json:"name"` // name of the compared metric
 	Unit   string     `json:"unit"`
-	Better string     `json:"better"` // better values: "lower" or "higher"
+	Better string     `json:"better"` // "lower" or "higher"
 	Values []*float64 `json:"values"` // one value per run; null: no data
-	// Spikes: indexes in `runs` of single values that are far from their neighbours; the search for changes omits these
-	// values
+	// Spikes: indexes in `runs` of outliers, which the search for changes omits
 	Spikes  []int         `json:"spikes,omitempty"`
 	Changes []TrendChange `json:"changes"`
 }

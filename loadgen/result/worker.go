@@ -4,12 +4,12 @@ package result
 type Worker struct {
 	Index     int     `json:"index"`               // number of the worker
 	Name      string  `json:"name"`                // host and process ID of the worker, such as "node-3/17"
-	Sent      int64   `json:"sent"`                // number of sent requests
-	Watches   int64   `json:"watches,omitempty"`   // number of watches open in the last phase of each load
-	Nodes     int64   `json:"nodes,omitempty"`     // number of simulated nodes
-	Delivered int64   `json:"delivered,omitempty"` // number of deliveries of measured writes to the worker's watches
+	Sent      int64   `json:"sent"`                // sent requests
+	Watches   int64   `json:"watches,omitempty"`   // watches open in the last phase of each load
+	Nodes     int64   `json:"nodes,omitempty"`     // simulated nodes
+	Delivered int64   `json:"delivered,omitempty"` // deliveries of measured writes to the worker's watches
 	LagP99    float64 `json:"lagP99Seconds"`       // highest p99 of the lag of the worker's loads
-	// ClockOffset: absolute value of the last measured difference between the clocks of the worker and the coordinator
+	// ClockOffset: last measured difference between the clocks of the worker and the coordinator
 	ClockOffset      float64   `json:"clockOffsetSeconds"`
 	ClockUncertainty float64   `json:"clockUncertaintySeconds"` // maximum error of clockOffsetSeconds
 	Generator        Generator `json:"generator"`
