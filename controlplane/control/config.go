@@ -56,7 +56,7 @@ type Flags map[string]string
 
 // Etcd configures the etcd members.
 type Etcd struct {
-	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"` // 1 (default), 3, 5 or 7; even numbers cause a warning
+	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"` // 1 (default), 3, 5 or 7
 	// Topology: where the fault diskContention writes: "stacked" (on the file system of etcd's data; default) or
 	// "external" (on another file system); it does not move etcd
 	Topology string `yaml:"topology,omitempty" json:"topology,omitempty"`
@@ -77,9 +77,8 @@ type APIServer struct {
 	// "bootstrapToken" (a Secret in kube-system), "oidc" (a token from oidc-issuer) or "webhook" (a token that
 	// token-webhook reviews): docs/reference/services.md
 	Authentication string `yaml:"authentication,omitempty" json:"authentication,omitempty"`
-	// Authorization: "rbac" (default), "webhook" (API servers ask authorization-webhook before RBAC; if it fails,
-	// RBAC decides), "webhook-deny" (if authorization-webhook fails, only the plane's components are authorized) or
-	// "abac" (before RBAC, API servers check a policy file that allows the load everything)
+	// Authorization: "rbac" (default), "webhook" or "webhook-deny" (authorization-webhook, then RBAC:
+	// docs/reference/services.md), or "abac" (a policy file that allows the load everything, then RBAC)
 	Authorization string `yaml:"authorization,omitempty" json:"authorization,omitempty"`
 	// Encryption: encryption of Secrets in etcd: "off" (default); "secretbox", "aesgcm" or "aescbc" with a key in the
 	// plane's directory; or "kms" with kms-plugin
@@ -112,8 +111,8 @@ type Scheduler struct {
 	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out to use the default"`
 	// PercentageOfNodesToScore: 0 to 100; with 0 (default), the scheduler chooses a percentage by the number of nodes
 	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
-	// Extender: "off" (default), "ignorable" or "required": the scheduler calls scheduler-extender for each pod; if the
-	// call fails, the scheduler places the pod without the extender (ignorable) or does not place the pod (required)
+	// Extender: "off" (default), "ignorable" or "required": the scheduler calls scheduler-extender for each pod
+	// (docs/reference/services.md)
 	Extender string `yaml:"extender,omitempty" json:"extender,omitempty"`
 	// Config: a KubeSchedulerConfiguration; the fields above take precedence
 	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`

@@ -21,7 +21,7 @@ type Selection struct {
 	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
 	// LabelSelector: label selector of the objects, such as "app=web,tier!=cache", default all
 	LabelSelector string `yaml:"labelSelector,omitempty"`
-	// Share: fraction of the matching objects to select, such as 10%; `seed` determines which objects; default all
+	// Share: fraction of the matching objects to select, such as 10%; default all
 	Share *Bound `yaml:"share,omitempty"`
 	// Order: which objects `share` selects: "random" (default) or "oldest" (by creationTimestamp)
 	Order string `yaml:"order,omitempty"`

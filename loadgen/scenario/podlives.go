@@ -24,8 +24,7 @@ type PodLife struct {
 	// Name: unique name; also the value of the label `life` of `stormglass_node_pod_life_events_total`
 	Name  string   `yaml:"name"`
 	Match PodMatch `yaml:"match,omitempty"` // pods to which this entry applies, default all
-	// Share: fraction of the matching pods, such as 5%; the seed determines which pods; default: all pods that no
-	// earlier entry selected
+	// Share: fraction of the matching pods, such as 5%; default: all pods that no earlier entry selected
 	Share *Bound `yaml:"share,omitempty"`
 	// Container: name of the container to which the fields apply, except `init` and `evict`; default: all containers except
 	// init containers and sidecars
@@ -34,19 +33,15 @@ type PodLife struct {
 	Init ContainerRun `yaml:"init,omitempty"`
 	// ImagePullErrorFor: how long image pulls fail, from the pod's start; 24h means always
 	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
-	// ReadyAfter: time from a container's start until it is ready; a container with a readiness probe becomes Ready at
-	// the next probe
-	ReadyAfter   Spread `yaml:"readyAfter,omitempty"`
-	ContainerRun `yaml:",inline"`
+	ReadyAfter        Spread `yaml:"readyAfter,omitempty"` // time from a container's start until it is ready
+	ContainerRun      `yaml:",inline"`
 	// ReadinessFailsAfter: time from each change to Ready until the readiness probe fails
 	ReadinessFailsAfter Spread `yaml:"readinessFailsAfter,omitempty"`
 	// ReadinessFailsFor: how long the readiness probe fails; default: until the container ends
 	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
-	// LivenessFailsAfter: time from each start of the container until the liveness probe fails; the kubelet then kills
-	// the container after its grace period (exitCode 137)
+	// LivenessFailsAfter: time from each start of the container until the liveness probe fails
 	LivenessFailsAfter Spread `yaml:"livenessFailsAfter,omitempty"`
-	// StopAfter: time from a deletion, an eviction or a failed liveness probe until the containers end; the kubelet
-	// kills them after the grace period
+	// StopAfter: time from a deletion, an eviction or a failed liveness probe until the containers end
 	StopAfter Spread   `yaml:"stopAfter,omitempty"`
 	Evict     Eviction `yaml:"evict,omitempty"` // eviction by the kubelet under node pressure
 }
@@ -75,9 +70,8 @@ type ContainerRun struct {
 type Eviction struct {
 	After Spread `yaml:"after,omitempty"` // time from the start of the pod's first container to the eviction
 	// Condition: node condition that causes the eviction: "MemoryPressure" (default), "DiskPressure" or "PIDPressure"
-	Condition string `yaml:"condition,omitempty"`
-	// For: how long the node keeps the condition, default 5m as in a kubelet
-	For Duration `yaml:"for,omitempty" zero:"a kubelet's 5m"`
+	Condition string   `yaml:"condition,omitempty"`
+	For       Duration `yaml:"for,omitempty" zero:"a kubelet's 5m"` // how long the node keeps the condition, default 5m
 }
 
 // Code returns the exit code of the container: ExitCode, or 137 if the reason is OOMKilled and ExitCode is 0.

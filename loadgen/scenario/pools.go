@@ -17,8 +17,7 @@ import (
 type NodePool struct {
 	// Name: name of the pool; also the label node.kubernetes.io/instance-type, unless `labels` sets this label
 	Name string `yaml:"name"`
-	// Count: number of nodes. Pools without a count share the remaining nodes by weight; if all pools have a count, the
-	// remaining nodes are in no pool
+	// Count: number of nodes. Pools without a count share the remaining nodes by weight
 	Count  int     `yaml:"count,omitempty" zero:"a share by weight; remove the pool if it has no nodes"`
 	Weight float64 `yaml:"weight,omitempty" zero:"1"` // weight among the pools without a count, default 1
 	CPU    string  `yaml:"cpu,omitempty"`             // allocatable CPU of each node, default nodes.cpu
@@ -29,8 +28,7 @@ type NodePool struct {
 	Devices int `yaml:"devices,omitempty" zero:"same as nodes"`
 	// Resources: extended resources and huge pages of each node, such as {example.com/fpga: 4}
 	Resources map[string]string `yaml:"resources,omitempty"`
-	// Labels: labels of the nodes, including labels that a kubelet may not set, such as node-role.kubernetes.io/infra
-	Labels map[string]string `yaml:"labels,omitempty"`
+	Labels    map[string]string `yaml:"labels,omitempty"` // labels of the nodes
 	// Taints: taints of the nodes; of all pods of deploy actions, only the pods of DaemonSets tolerate them
 	Taints []NodeTaint `yaml:"taints,omitempty"`
 	Zones  []string    `yaml:"zones,omitempty"`  // names of the nodes' zones, default the zones of nodes.zones
@@ -41,9 +39,9 @@ type NodePool struct {
 
 // NodeTaint is a taint of a node.
 type NodeTaint struct {
-	Key    string `yaml:"key"`             // taint key, such as example.com/fpga
-	Value  string `yaml:"value,omitempty"` // taint value; may be empty
-	Effect string `yaml:"effect"`          // taint effect: "NoSchedule", "PreferNoSchedule" or "NoExecute"
+	Key    string `yaml:"key"`             // such as example.com/fpga
+	Value  string `yaml:"value,omitempty"` // may be empty
+	Effect string `yaml:"effect"`          // "NoSchedule", "PreferNoSchedule" or "NoExecute"
 }
 
 // Text describes how the nodes of a pool differ from other nodes: their labels, taints, zones and resources.

@@ -13,7 +13,7 @@ type Profile struct {
 	// Component: component to profile: a name such as "kube-apiserver-0", a kind such as "kube-apiserver" (each of its
 	// processes), or "loadgen"
 	Component string   `yaml:"component"`
-	Kind      string   `yaml:"kind"`            // kind of profile: "cpu", "heap", "goroutine", "allocs", "mutex" or "block"
+	Kind      string   `yaml:"kind"`            // "cpu", "heap", "goroutine", "allocs", "mutex" or "block"
 	After     Duration `yaml:"after,omitempty"` // time from the phase's start to the profile
 	// For: how long to sample CPU time, in whole seconds, default 10s
 	For Duration `yaml:"for,omitempty" zero:"10s"`

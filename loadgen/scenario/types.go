@@ -21,21 +21,18 @@ const (
 
 // Scenario is the content of a scenario file.
 type Scenario struct {
-	APIVersion string `yaml:"apiVersion"` // always stormglass/v1alpha1
-	Kind       string `yaml:"kind"`       // always Scenario
-	// Name: name of the scenario: lower-case letters, digits and -, at most 40 characters
-	Name         string         `yaml:"name"`
+	APIVersion   string         `yaml:"apiVersion"`              // always stormglass/v1alpha1
+	Kind         string         `yaml:"kind"`                    // always Scenario
+	Name         string         `yaml:"name"`                    // lower-case letters, digits and -, at most 40 characters
 	Description  string         `yaml:"description,omitempty"`   // text to show in lists and reports
 	Seed         int64          `yaml:"seed,omitempty" zero:"1"` // seed of all random choices, default 1
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`  // the bundled control plane; not used on your own cluster
 	Nodes        Nodes          `yaml:"nodes,omitempty"`         // simulated nodes
 	Record       Record         `yaml:"record,omitempty"`        // how to record metrics
 	Tracing      Tracing        `yaml:"tracing,omitempty"`       // which requests to trace
-	// Setup: actions of kind "create" that run before other objects are created; the run continues when the API server
-	// serves the new custom resources
+	// Setup: actions of kind "create" that run before other objects are created
 	Setup []Action `yaml:"setup,omitempty"`
-	// Objects: objects to create from templates after `setup` and before the first phase; custom resource definitions
-	// are created first
+	// Objects: objects to create from templates after `setup` and before the first phase
 	Objects     []Batch      `yaml:"objects,omitempty"`
 	Transitions []Transition `yaml:"transitions,omitempty"` // state changes of objects to measure
 	// NamespaceLabels: labels of the run's namespaces, such as pod-security.kubernetes.io/enforce: restricted
@@ -89,8 +86,7 @@ type Phase struct {
 	Name  string   `yaml:"name"`                        // unique name of the phase
 	For   Duration `yaml:"for,omitempty" zero:"no end"` // fixed length of the phase
 	Until Until    `yaml:"until,omitempty"`             // condition that ends the phase
-	// Within: maximum time to wait for `until`, required with `until`; after this time, the run skips the remaining
-	// phases
+	// Within: maximum time to wait for `until`, required with `until`
 	Within Duration `yaml:"within,omitempty" zero:"no bound"`
 	// Of: workloads to wait for with `until: podsReady`; default all
 	Of       []string  `yaml:"of,omitempty" zero:"all workloads; leave it out to use the default"`
@@ -115,10 +111,9 @@ type Action struct {
 	Workload string `yaml:"workload,omitempty"`
 	Object   any    `yaml:"object,omitempty"` // for a create, the manifest of an object
 	// Count: for a create, the number of objects; {i} in the manifest becomes 0, 1, ... For a workload, the number of
-	// workloads NAME-0, NAME-1, ...; all actions with the same name need the same count. Default one
+	// workloads NAME-0, NAME-1, ... Default one
 	Count int `yaml:"count,omitempty" zero:"one; leave it out to use the default"`
-	// Replicas: for deploy and scale, the number of pods; for a Job or CronJob, the number of pods of each Job, which
-	// run in parallel and must all succeed
+	// Replicas: for deploy and scale, the number of pods; for a Job or CronJob, the number of pods of each Job
 	Replicas int `yaml:"replicas,omitempty"`
 	// Service: a deploy also creates a Service; a StatefulSet always has one
 	Service bool `yaml:"service,omitempty"`
@@ -128,25 +123,22 @@ type Action struct {
 	// default to 1) or a number
 	MaxUnavailable string `yaml:"maxUnavailable,omitempty"`
 	// CPU: CPU request of each pod, default 10m; for a demand, the total CPU usage of the Deployment's Ready pods
-	CPU    string `yaml:"cpu,omitempty"`
-	Memory string `yaml:"memory,omitempty"` // memory request of each pod, default 16Mi
-	// PriorityClass: PriorityClass of a deploy's pods; created earlier in the scenario or built into Kubernetes
-	PriorityClass string `yaml:"priorityClass,omitempty"`
+	CPU           string `yaml:"cpu,omitempty"`
+	Memory        string `yaml:"memory,omitempty"`        // memory request of each pod, default 16Mi
+	PriorityClass string `yaml:"priorityClass,omitempty"` // PriorityClass of a deploy's pods
 	// SchedulerName: scheduler profile of a deploy's pods, from controlPlane.scheduler.config; default
 	// default-scheduler
 	SchedulerName string `yaml:"schedulerName,omitempty"`
-	// Gang: minimum number of a deploy's pods that must be scheduled together, in a PodGroup with the deploy's name.
-	// Requires the feature gate GenericWorkload
-	Gang int `yaml:"gang,omitempty" zero:"each pod alone; leave it out to use the default"`
-	// Devices: number of devices that each pod of a deploy claims, through a ResourceClaimTemplate with the deploy's
-	// name
-	Devices int `yaml:"devices,omitempty"`
+	// Gang: minimum number of a deploy's pods that must be scheduled together. Requires the feature gate
+	// GenericWorkload
+	Gang    int `yaml:"gang,omitempty" zero:"each pod alone; leave it out to use the default"`
+	Devices int `yaml:"devices,omitempty"` // number of devices that each pod of a deploy claims
 	// EvictAfter: tolerationSeconds of a deploy's pods for not-ready and unreachable nodes, default 300s
 	EvictAfter Duration  `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
 	Autoscale  Autoscale `yaml:"autoscale,omitempty"` // HorizontalPodAutoscaler that scales a deploy by CPU
 	// AntiAffinity: whether a deploy's pods avoid each other's nodes: "preferred" or "required"
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
-	// TopologySpread: topology spread constraints of a deploy's pods; default: the scheduler's default constraints
+	// TopologySpread: topology spread constraints of a deploy's pods
 	TopologySpread []TopologySpread `yaml:"topologySpread,omitempty"`
 	// PodManagementPolicy: for a StatefulSet: "OrderedReady" (default: each pod starts when the previous one is Ready)
 	// or "Parallel"
@@ -165,9 +157,8 @@ type Action struct {
 	Target Selection `yaml:"target,omitempty"`
 	// Patch: patch for each object of `target`. Its strings are templates, which can use `vars` and the object's
 	// {{.Name}}, {{.Namespace}} and {{.Index}} (from 0)
-	Patch any `yaml:"patch,omitempty"`
-	// PatchType: type of the patch: "merge" (default), "json", "strategic" or "apply"
-	PatchType   string `yaml:"patchType,omitempty"`
+	Patch       any    `yaml:"patch,omitempty"`
+	PatchType   string `yaml:"patchType,omitempty"`   // "merge" (default), "json", "strategic" or "apply"
 	Subresource string `yaml:"subresource,omitempty"` // for a patch, the subresource to patch, such as "status"
 	// Propagation: for a delete, the propagation policy: "Background" (default), "Foreground" or "Orphan"
 	Propagation string `yaml:"propagation,omitempty"`
@@ -301,8 +292,8 @@ type Figure struct {
 	Transition string `yaml:"transition,omitempty"` // transition that transition-latency or transition-open judges
 	// Quantile: quantile that transition-latency judges: 0.5, 0.9, 0.95, 0.99 (default), 0.999 or 1 (the longest)
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
-	// Spread: noise of the metric: the standard deviation of ln(B/A) between control planes A and B with the same
-	// configuration, measured by `loadgen ab`; only metrics with a `spread` may decide a comparison
+	// Spread: standard deviation of ln(B/A) between equal control planes A and B, measured by `loadgen ab`; only
+	// metrics with a `spread` may decide a comparison
 	Spread *Bound `yaml:"spread,omitempty"`
 }
 
@@ -325,8 +316,7 @@ func (c *Capacity) Unit() Unit {
 type Signal struct {
 	Name string `yaml:"name"` // unique name of the signal
 	Expr string `yaml:"expr"` // PromQL expression with one result (docs/reference/recovery.md)
-	// Unit: unit of the values: "seconds", "ratio", "bytes", "count", "per second" or "per hour"; default: a number
-	// without a unit
+	// Unit: "seconds", "ratio", "bytes", "count", "per second" or "per hour"; default: a number without a unit
 	Unit   string   `yaml:"unit,omitempty"`
 	Steady []string `yaml:"steady"` // phases without the fault, to measure the noise of the metric
 	Under  []string `yaml:"under"`  // phases with the fault

@@ -22,7 +22,7 @@ type Fault struct {
 	Repeat int      `yaml:"repeat,omitempty" zero:"1"`
 	Every  Duration `yaml:"every,omitempty"` // time from one start of the fault to the next
 
-	// Fraction: fraction of the nodes that the fault affects: over 0, at most 1; the seed determines which nodes
+	// Fraction: fraction of the nodes that the fault affects: over 0, at most 1
 	Fraction float64 `yaml:"fraction,omitempty"`
 	// OutOfService: a nodeFailure adds the taint node.kubernetes.io/out-of-service to its nodes once they are not
 	// Ready; nodeRecovery removes the taint

@@ -8,9 +8,7 @@ import (
 // Load is a stream of requests or other work that runs during one phase or in every phase.
 type Load struct {
 	Name string `yaml:"name,omitempty"` // name of the load, unique in the run; default: the kind
-	// Kind: kind of load (docs/reference/scenarios.md#loads): "requests", "watches", "changes", "history", "streams",
-	// "objects", "replay" or "custom"
-	Kind string `yaml:"kind"`
+	Kind string `yaml:"kind"`           // kind of load (docs/reference/scenarios.md#loads)
 
 	// Rate: rate at which the load sends requests or opens watches; default for a history: 20/s
 	Rate Rate `yaml:"rate,omitempty"`
@@ -18,8 +16,7 @@ type Load struct {
 	Arrival     string `yaml:"arrival,omitempty"`
 	Shape       Shape  `yaml:"shape,omitempty"`       // how the rate changes during the load
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"` // minimum share of the load's work; overrides the scenario's minAchieved
-	// MaxInFlight: maximum number of requests in flight, default 1000; while this number is in flight, due requests are
-	// not sent
+	// MaxInFlight: maximum number of requests in flight, default 1000; further requests are not sent
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
 	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // timeout of each request, default 60s
 	// Connections: number of HTTP/2 connections, used in turn, default 4; the load opens more when all are full
@@ -57,8 +54,7 @@ type Load struct {
 	Start string      `yaml:"start,omitempty"`
 	Slow  SlowWatches `yaml:"slow,omitempty"` // makes some watches read slowly
 
-	// Watches: for a load of changes, the name of the load of watches whose objects to write; each of these watches
-	// must deliver each write
+	// Watches: for a load of changes, the name of the load of watches whose objects to write
 	Watches string `yaml:"watches,omitempty"`
 
 	// Clients: number of clients of a history, each with at most one operation in flight; default 5
@@ -66,8 +62,7 @@ type Load struct {
 	// Watchers: number of watches of a history, each on all its objects; default 3
 	Watchers int `yaml:"watchers,omitempty" zero:"3"`
 
-	// Templates: templates of a load of objects; each object is created once
-	Templates []Template `yaml:"templates,omitempty"`
+	Templates []Template `yaml:"templates,omitempty"` // templates of a load of objects
 	// Iterations: how often all templates are rendered; {{.Iteration}} counts from 0; default: one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
 	// FromIteration: first iteration to create; earlier iterations are skipped, not renumbered
@@ -94,8 +89,8 @@ type Load struct {
 
 // Operation is one kind of request.
 type Operation struct {
-	// Verb: verb of the requests: "get", "list", "create", "update", "patch", "delete", "deletecollection" (of the
-	// load's objects in a namespace) or "apply"
+	// Verb: "get", "list", "create", "update", "patch", "delete", "deletecollection" (of the load's objects in a
+	// namespace) or "apply"
 	Verb   string  `yaml:"verb,omitempty"`
 	Weight float64 `yaml:"weight,omitempty" zero:"1"` // weight of the operation in the random choice, default 1
 	// Resource: plural name and group of the resource, such as "deployments.apps"; default configmaps. A get can also
@@ -122,7 +117,7 @@ type Operation struct {
 	// Subresource: subresource, such as "status" or "scale"; a create, such as "eviction" of pods or "token" of
 	// serviceaccounts, needs a `body`
 	Subresource string `yaml:"subresource,omitempty"`
-	PatchType   string `yaml:"patchType,omitempty"` // type of a patch: "merge" (default), "json" or "strategic"
+	PatchType   string `yaml:"patchType,omitempty"` // "merge" (default), "json" or "strategic"
 	// Body: body of a patch (default: the payload) or of a subresource to create. Its strings are templates; {{.Turn}}
 	// is a number that changes with each request
 	Body any `yaml:"body,omitempty"`
@@ -138,9 +133,9 @@ func (o Operation) FullResource() string {
 
 // Shape describes how a load's rate changes.
 type Shape struct {
-	// Kind: kind of change: "ramp" (the rate changes to `to` within `over`), "step" (the rate changes to `to` in
-	// `steps` steps, each `every` long), "burst" (`burst` extra requests at intervals of `every`), "sine" (the rate
-	// varies by `amplitude` with the period `every`) or "replay" (requests at the times in `file`)
+	// Kind: "ramp" (the rate changes to `to` within `over`), "step" (the rate changes to `to` in `steps` steps, each
+	// `every` long), "burst" (`burst` extra requests at intervals of `every`), "sine" (the rate varies by `amplitude`
+	// with the period `every`) or "replay" (requests at the times in `file`)
 	Kind      string   `yaml:"kind,omitempty"`
 	To        *Rate    `yaml:"to,omitempty"`        // final rate of a ramp or step
 	Over      Duration `yaml:"over,omitempty"`      // length of a ramp

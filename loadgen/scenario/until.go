@@ -29,8 +29,7 @@ type Until struct {
 	Selector  string `yaml:"selector,omitempty"`  // label selector of the objects, such as "app=web"
 	// Condition: condition type in the status, such as "Available" or "Available=False"
 	Condition string `yaml:"condition,omitempty"`
-	// JSONPath: path and value, such as "{.status.phase}=Running", or only a path, such as "{.status.phase}", which may
-	// have any value
+	// JSONPath: path and value, such as "{.status.phase}=Running", or only a path, which may have any value
 	JSONPath string `yaml:"jsonpath,omitempty"`
 	CEL      string `yaml:"cel,omitempty"` // CEL expression, such as "object.status.readyReplicas > 3"
 	// Count: minimum number of objects that must pass, or "all" (default: every existing object, at least one)
