@@ -66,12 +66,13 @@ type LoadRecovery struct {
 // RelistStorm counts relists (new lists after a 410) from the start of a fault until withinSeconds after its end, or
 // until the next fault begins.
 type RelistStorm struct {
-	Relists       int64            `json:"relists"`
-	Breaks        int64            `json:"breaks"` // watch streams that ended unexpectedly
-	WithinSeconds float64          `json:"withinSeconds"`
-	PeakPerSecond int64            `json:"peakPerSecond"`
-	Last          *float64         `json:"lastSeconds,omitempty"` // time from the start of the fault to the last relist
-	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // relists by load; those of nodes are under "simulated nodes"
+	Relists       int64    `json:"relists"`
+	Breaks        int64    `json:"breaks"` // watch streams that ended unexpectedly
+	WithinSeconds float64  `json:"withinSeconds"`
+	PeakPerSecond int64    `json:"peakPerSecond"`
+	Last          *float64 `json:"lastSeconds,omitempty"` // time from the start of the fault to the last relist
+	// ByLoad: relists by load; the key "simulated nodes" counts relists of nodes
+	ByLoad map[string]int64 `json:"byLoad,omitempty"`
 }
 
 // Handover is a change of a lease's holder or of etcd's leader.

@@ -9,7 +9,7 @@ type Traces struct {
 	Dropped  map[string]int64 `json:"dropped,omitempty"` // dropped spans, requests or traces, by reason
 	// Incomplete: traced requests whose spans are missing or contradict each other
 	Incomplete int64       `json:"incomplete"`
-	Names      []SpanName  `json:"names"` // at most 200
+	Names      []SpanName  `json:"names"` // at most 200 summaries
 	Parts      []SpanParts `json:"parts"`
 	// Slowest: the slowest trace of each load, verb, resource and phase, and of each other client and phase
 	Slowest []Trace   `json:"slowest"`
@@ -74,7 +74,7 @@ type SpanGrowth struct {
 	Process  string  `json:"process"`
 	Name     string  `json:"name"`     // name of the span
 	A        float64 `json:"aSeconds"` // mean time of the span on a request's critical path, in the first run
-	B        float64 `json:"bSeconds"` // mean time in the second run
+	B        float64 `json:"bSeconds"` // mean time of the span on this path, in the second run
 }
 
 // CauseTrace is the recorded trace that shows a cause best.
