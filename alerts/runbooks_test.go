@@ -55,8 +55,7 @@ For each [alert](alerts.md): its severity, the smallest fault that fires it, wha
 means: if the fault affects everything that the alert counts, it must last 12 s, and the alert fires 72 s after the fault begins. *Incident* links to an
 example with its remedy.
 
-The annotation ` + "`runbook`" + ` of the alert contains this text, without the smallest fault. The annotation ` + "`runbook_url`" + ` leads to this page, or with
-` + "`loadgen alerts render --runbook-base URL`" + ` to your copy.
+The annotation ` + "`runbook_url`" + ` of the alert leads to this page, or with ` + "`loadgen alerts render --runbook-base URL`" + ` to your copy.
 `
 
 // subjects maps each rule file to its heading on the page.
