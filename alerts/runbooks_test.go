@@ -51,7 +51,7 @@ func TestRunbookURL(t *testing.T) {
 
 const runbooksHead = `# Runbooks
 
-For each [alert](alerts.md): its severity, the smallest fault that fires it, what it means, where to look and what to do. "12 s; fires after 72 s"
+Each section gives an [alert](alerts.md)'s severity, the smallest fault that fires it, what it means, where to look and what to do. "12 s; fires after 72 s"
 means: if the fault affects everything that the alert counts, it must last 12 s, and the alert fires 72 s after the fault begins. *Incident* links to an
 example with its remedy.
 
