@@ -17,7 +17,6 @@ func TestDoc(t *testing.T) {
 	for _, d := range all {
 		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n", strings.TrimPrefix(d.Title, "Stormglass / "), d.UID, d.Tells)
 	}
-	b.WriteString(docTests)
 	equal(t, "../../docs/reference/dashboards.md", []byte(b.String()))
 }
 
@@ -104,26 +103,14 @@ const docHead = `# Dashboards
 
 Eight Grafana dashboards show a production cluster or a run of Stormglass. Import the files in
 [dashboards/json](../../dashboards/json), or [provision them](../how-to/grafana-prometheus.md). Each panel's description says what it
-shows and what to do when it looks wrong. The HTML report of a run has the same panels with the run's data: at most 150 points
-per line, 8 lines per panel and 1 MB in all.
+shows and what to do when it looks wrong. If a panel is empty for a known reason, Grafana shows the reason. The HTML report of a run
+has the same panels with the run's data.
 
 ## Requirements
 
-- A Prometheus data source with the jobs and the [recording rules](alerts.md#recording-rules) that the [alerts](alerts.md#requirements) need. A panel uses the same
-  series as the alert for the same problem.
+- A Prometheus data source with the jobs and the [recording rules](alerts.md#recording-rules) that the [alerts](alerts.md#requirements) need.
 - To mark phases and faults in the panels (only for runs): the load generator's metrics ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
   ` + "`stormglass_fault_begin_timestamp_seconds`" + `.
 
-Below, each dashboard has its UID and its purpose.
-`
-
-const docTests = `
-## Tests
-
-Tests check that every query selects cluster and instance, and uses only metrics and labels that exist in the [component
-versions](versions.md) of Stormglass. ` + "`make panels RUN=runs/TIME-NAME`" + ` evaluates every query over a run's recorded metrics. If a query is empty for a known
-reason, Grafana shows the reason from [reasons.yaml](../../dashboards/source/reasons.yaml).
-
-The source of each panel names the faults that must change at least one of its lines. For each kind of fault, [runs have shown this
-change](../../dashboards/source/doc_test.go).
+The text below each heading begins with the dashboard's UID.
 `
