@@ -138,7 +138,7 @@ func TestDiagnosisDoc(t *testing.T) {
 
 func generated() string {
 	var b strings.Builder
-	b.WriteString("\n## Mechanisms\n\nA mechanism is active if one of its signals deviates and all its conditions hold. The condition `x` means that signal `x` deviates too, and \"not `x`\" that `x` does not deviate. How much a signal *changed* is the difference from its median in the comparison period. Links lead to incidents.\n\n| kind | what happened | any of these signals | conditions |\n|---|---|---|---|\n")
+	b.WriteString("\n## Mechanisms\n\nThe condition `x` means that signal `x` deviates too, and \"not `x`\" that `x` does not deviate. How much a signal *changed* is the difference from its median in the comparison period. Links lead to incidents.\n\n| kind | what happened | any of these signals | conditions |\n|---|---|---|---|\n")
 	for _, m := range known.Mechanisms {
 		title := m.Title
 		if m.Page != "" {
@@ -152,34 +152,12 @@ func generated() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), strings.Join(slices.Concat(required(m), excluded(m)), "; "))
 	}
-	b.WriteString("\n## Signals\n\nThe column *deviates* says when a signal deviates. \"+3 ms, ×2\" means: at least 3 ms above the median in the comparison period, and at least twice the median. \"≥ 10 ms\" is a fixed bound. For a count of events, \"≥ 0.5\" means at least one. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\n[catalogue.yaml](../../loadgen/internal/judge/diagnosis/catalogue.yaml) contains the PromQL over these *metrics*.\n\n| signal | deviates | metrics |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\nThe column *deviates* says when a signal deviates. \"+3 ms, ×2\" means: at least 3 ms above the median in the comparison period, and at least twice the median. \"≥ 10 ms\" is a fixed bound. For a count of events, \"≥ 0.5\" means at least one. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\n[catalogue.yaml](../../loadgen/internal/judge/diagnosis/catalogue.yaml) contains the PromQL of each signal.\n\n| signal | deviates |\n|---|---|\n")
 	for _, s := range known.Signals {
-		fmt.Fprintf(&b, "| `%s`: %s%s | %s%s | %s |\n", s.Name, s.What, notes[s.Name], bounds(s), evaluations(s), code(metricsOf(s), ", "))
+		fmt.Fprintf(&b, "| `%s`: %s%s | %s%s |\n", s.Name, s.What, notes[s.Name], bounds(s), evaluations(s))
 	}
 	return b.String()
 }
-
-// metricsOf returns the metrics in the PromQL of a signal, in their order there. It returns each histogram once, and omits
-// the metric up of $rate and $count.
-func metricsOf(s signal) (metrics []string) {
-	root, err := archive.NewParser().ParseExpr(s.query(10 * time.Second))
-	if err != nil {
-		panic(err)
-	}
-	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
-		if v, ok := n.(*parser.VectorSelector); ok {
-			metric := histogramPart.ReplaceAllString(alerting.MetricOf(v.LabelMatchers), "_seconds")
-			if !slices.Contains(metrics, metric) && (metric != "up" || strings.Contains(s.Expr, "up{")) {
-				metrics = append(metrics, metric)
-			}
-		}
-		return nil
-	})
-	return metrics
-}
-
-// histogramPart matches the end of the name of a histogram's series.
-var histogramPart = regexp.MustCompile(`_seconds_(bucket|count|sum)$`)
 
 // notes explains signals whose name in reports is short, or the same as the name of another signal.
 var notes = map[string]string{
@@ -187,7 +165,7 @@ var notes = map[string]string{
 	"wal-fsync":       " (mean time)",
 	"backend-commit":  " (mean time)",
 	"etcd-slow":       " (a symptom)",
-	"watchers-behind": ". If over 90% of the processors are in use, or threads wait over 2 ms for one, they count only if they are at least ten, and more than a fifth of the resource's open watches",
+	"watchers-behind": ". On a busy machine, up to nine of a resource do not count",
 }
 
 // required returns the conditions of a mechanism other than its first evidence.
