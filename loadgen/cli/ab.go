@@ -30,22 +30,24 @@ func newAB(signals *interrupts) *cobra.Command {
 		Short: "Decide by repeated runs whether configuration B is worse than A",
 		Long: `Run a scenario with two configurations, A and B, and decide whether B is worse.
 
---a and --b define the configurations. The default is the unchanged scenario. Both
-flags can be repeated:
+--a and --b define the configurations. The default is the unchanged scenario. To
+combine several of these values, repeat the flag:
 
   bin/controlplane           a controlplane binary
   plane.yaml                 a config file that replaces the scenario's section controlPlane
   nodes.count=50             a field of the scenario, as with --set
-  WatchList=false            a feature gate
-  variant=NAME               a variant of the scenario
-  rev=REVISION               a git revision of Stormglass; ab, run in a checkout, builds it
+  WatchList=false            a feature gate of all components that have it
+  variant=NAME               a variant that the scenario defines
+  rev=REVISION               a controlplane binary that ab builds from this git revision of
+                             Stormglass; run ab in a checkout of Stormglass
   baselines/main             a baseline (only for --a): ab uses its saved runs and runs only B
 
 A pair is a run of A and a run of B on new control planes, in random order, with the
-same seed. The first pair only warms up the machine. A pair is discarded if the machine
-was busy (--discard-other, --discard-io, --discard-steal).
+same seed. The first pair only warms up the machine. If the machine was busy during a
+pair, ab discards and repeats the pair (--discard-other, --discard-io, --discard-steal).
 
-After 6, 9 and 12 pairs, a paired t-test of each metric gives one of these answers:
+After 6, 9 and 12 pairs, a paired t-test of each metric gives the first of these answers
+that applies:
 
   regressed       B is significantly worse, by at least 5%
   improved        B is significantly better, by at least 5%
@@ -53,19 +55,20 @@ After 6, 9 and 12 pairs, a paired t-test of each metric gives one of these answe
   could not tell  no other answer after the last test
 
 The scenario's section compare lists the metrics. By default, the metrics that vary
-least between identical runs (at most five) decide the answer.
+least between identical runs (at most five) decide. If they have different answers, the
+first of these counts: regressed, could not tell, improved, not regressed.
 docs/reference/comparing.md has the probabilities of a wrong answer.
 
 Ctrl-C ends the current run and keeps the finished pairs; --resume DIR continues with
-them. If --abort-on ends a run early, the comparison ends. --dry-run shows what a run
-of A and a run of B would create and send, and builds no revision.
+them. If --abort-on ends a run early, the comparison ends too (exit code 3). --dry-run
+shows what a run of A and a run of B would create and send, and builds no revision.
 
 Exit codes:
   0  improved or not regressed
   1  regressed
-  3  could not tell
+  3  could not tell, or the comparison ended early
   4  the environment failed`,
-		Example: `  loadgen ab ci-gate --b rev=HEAD --a rev=main
+		Example: `  loadgen ab ci-gate --a rev=main --b rev=HEAD
   loadgen ab ci-gate --b controlPlane.controllerManager.qps=18 --metric rollout-time
   loadgen ab ci-gate --b WatchList=false --resume runs/20261123-101500-ci-gate-ab`,
 		Args:              cobra.ExactArgs(1),
@@ -110,21 +113,21 @@ Exit codes:
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&a, "a", nil, "`spec` (see above) of configuration A (repeatable; default: the unchanged scenario)")
-	flags.StringArrayVar(&b, "b", nil, "`spec` (see above) of configuration B (repeatable; default: the unchanged scenario)")
+	flags.StringArrayVar(&a, "a", nil, "`value` (see above) that defines configuration A (repeatable; default: the unchanged scenario)")
+	flags.StringArrayVar(&b, "b", nil, "`value` (see above) that defines configuration B (repeatable; default: the unchanged scenario)")
 	flags.StringVar(&against, "against", "", "`directory` of a baseline, the same as --a DIRECTORY")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	labels.add(flags)
 	addHooksFlag(cmd, &noHooks)
-	flags.StringArrayVar(&o.Gated, "metric", nil, "`name` of a metric in compare that decides the answer, or all (repeatable; default: the metrics that vary least)")
-	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the metrics are tested")
-	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false \"regressed\" at each test of --looks, for one metric")
+	flags.StringArrayVar(&o.Gated, "metric", nil, "`name` of a metric in the section compare that decides; the value \"all\" selects all metrics (repeatable; default: the metrics that vary least)")
+	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the metrics are tested, separated by commas")
+	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false \"regressed\" for one metric, separated by commas: one for each number in --looks")
 	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as regressed or improved")
 	percentVar(flags, &o.Plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
 	percentVar(flags, &o.Plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
-	flags.IntVar(&o.Plan.Figures, "max-metrics", o.Plan.Figures, "maximum `number` of metrics that decide by default, each tested at --alpha; if --metric names more, they share --alpha (Holm's method)")
-	percentVar(flags, &o.Plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --metric names them")
+	flags.IntVar(&o.Plan.Figures, "max-metrics", o.Plan.Figures, "maximum `number` of metrics that decide if --metric is not set")
+	percentVar(flags, &o.Plan.Spread, "spread", "maximum variation between identical runs (spread in the section compare) of a metric that decides if --metric is not set")
 	commandline.OldName(cmd, "figure", "metric")
 	commandline.OldName(cmd, "most-figures", "max-metrics")
 	discardFlags(cmd, &o.Plan.Throw, "discard a pair")

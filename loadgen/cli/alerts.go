@@ -26,9 +26,9 @@ func newAlerts() *cobra.Command {
 		Use:   "alerts",
 		Short: "List the built-in alerts, test them, or write them for your Prometheus",
 		Long: `List the built-in alerts. SMALLEST FAULT is the smallest problem that makes the alert
-fire. FIRES WITHIN is the maximum time from the beginning of this problem until the
-alert fires, if scrapes are 5 s apart. PROOF is the scenario that tests the alert
-('loadgen alerts prove'). -o json also prints the expressions and runbooks.`,
+fire. FIRES WITHIN is the calculated time from the beginning of this problem until the
+alert fires, if scrapes are 5 s apart and on time. PROOF is the scenario that tests the
+alert ('loadgen alerts prove'). -o json also prints the expressions and runbooks.`,
 		Example: `  loadgen alerts
   loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
   loadgen alerts prove --rule EtcdWALFsyncSlow`,
@@ -93,13 +93,13 @@ func newProve() *cobra.Command {
 problems of some alerts on a new control plane. The command evaluates all rules over
 the recorded metrics, with Prometheus' own code.
 
-A proof passes if its alerts fire in time and resolve. In time means at most 1.5 times
-the value FIRES WITHIN in 'loadgen alerts'. Another alert may fire only if it is a
-known consequence of the problem. Two proofs cause no problem; in these, no alert may
-fire.
+A proof passes if its alerts fire in time and resolve. In time means within 1.5 times
+FIRES WITHIN of 'loadgen alerts', which allows for delays. Another alert may fire only
+if it is a known consequence of the problem. Two proofs cause no problem: in their runs,
+no alert may fire.
 
-All proofs together take two hours. --rule and --proof choose some. With DIR, the
-command checks existing runs and starts none.
+All proofs together take two hours. --rule and --proof select some of them. With DIR,
+the command checks existing runs and starts none.
 
 Exit codes:
   0  all proofs passed

@@ -16,9 +16,9 @@ func newBaseline() *cobra.Command {
 		Use:   "baseline",
 		Short: "Save results of runs for later comparisons",
 		Long: `A baseline is a directory with the results of runs: run.json, result.json and
-scenario.yaml of each run, without the recorded metrics. CI can store it as an
-artifact or on a branch. 'loadgen ab --a', 'loadgen compare' and 'loadgen trend'
-accept a baseline.`,
+scenario.yaml of each run. It has the values of the metrics in the section compare, but
+no time series. CI can store it as an artifact or on a branch. 'loadgen ab --a',
+'loadgen compare' and 'loadgen trend' accept a baseline.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -56,7 +56,7 @@ accept a baseline.`,
 	}
 	listForm = commandline.AddOutput(list)
 	show := &cobra.Command{
-		Use: "show NAME", Short: "Print the compared metrics of a baseline's runs", Args: cobra.ExactArgs(1),
+		Use: "show NAME", Short: "Print the metrics of the section compare for each run in a baseline", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, err := baselineDir(dir, args[0])
 			if err != nil {

@@ -34,36 +34,44 @@ section capacity names the field to vary, and its range:
 
   capacity: {field: background.writes.rate, from: 100/s, to: 10000/s}
 
-Each trial is a run on a new control plane. A trial is good if all gates pass. A load
-of requests must also meet these conditions:
+Each trial is a run on a new control plane. A trial is good if all gates pass. The
+command adds these gates to each load of requests:
 
   - all requests are sent
   - 99% of the requests that were due get a 2xx answer
   - the number of requests in flight does not keep growing
-  - a gate on the p99 passes with 99% confidence
 
-The search multiplies a rate by 2, or a number (for example of nodes) by 1.2, until a
-trial is bad. More trials follow until the 90% confidence interval of the capacity is
-15% wide (--width). Finally, 3 of at most 5 trials at the lower end of this interval
-must be good. docs/reference/capacity.md says how often the interval contains the true
-capacity.
+A gate on request-latency (the p99, if the scenario has such a gate) must pass with 99%
+confidence.
+
+Until a trial is bad, the search multiplies a rate by 2, or another number (for example
+of nodes) by 1.2. More trials follow until the 90% confidence interval of the capacity
+is at most 15% wide (--width). To confirm the result, the search then repeats the load at
+the lower end of this interval: 3 of at most 5 trials must be good.
+docs/reference/capacity.md says how often the interval contains the true capacity.
 
 If the load generator is too busy to measure in two trials in a row, the search
 continues at lower loads. If no lower load is left, the answer is "the generator ended
-first": the load generator reached its limit before the cluster.
+first", which means that the load generator reached its limit before the cluster.
 
 With --b, the command searches the capacities of two configurations in alternating
 trials, and compares them. --a and --b accept the values that 'loadgen ab --help'
 lists, except baselines.
 
 Ctrl-C ends the current trial; --resume DIR continues the search. A trial that
---abort-on ends early is bad. --max-rate refuses a range that exceeds it. --dry-run
-shows what a trial at the highest load would create and send.
+--abort-on ends early is bad. --dry-run shows what a trial at the highest load would
+create and send.
 
-Exit codes:
-  0  found (with --b: B's capacity is higher, or no difference was found)
-  1  only with --b: B's capacity is lower
-  3  not found: out of the range, unconfirmed or unfinished (with --b: could not tell)
+Exit codes without --b:
+  0  the capacity was found
+  3  not found: it is out of the range, trials did not confirm it or could not be judged,
+     the search did not finish, or the load generator reached its limit first
+  4  the environment failed
+
+Exit codes with --b:
+  0  B's capacity is higher, or the interval of the ratio of the capacities includes 1
+  1  B's capacity is lower
+  3  could not tell, because a search found no capacity
   4  the environment failed`,
 		Example: `  loadgen capacity capacity-writes
   loadgen capacity capacity-writes --b controlPlane.etcd.members=3
@@ -113,8 +121,8 @@ Exit codes:
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&a, "a", nil, "`spec` of configuration A, only with --b (repeatable; default: the unchanged scenario)")
-	flags.StringArrayVar(&b, "b", nil, "`spec` of a second configuration to compare (repeatable)")
+	flags.StringArrayVar(&a, "a", nil, "`value` that defines configuration A, only with --b (repeatable; default: the unchanged scenario)")
+	flags.StringArrayVar(&b, "b", nil, "`value` that defines configuration B, to compare with A (repeatable)")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	labels.add(flags)
@@ -185,9 +193,9 @@ the ratio of B's capacity to A's with a 90% confidence interval, and the differe
 in settings, versions and host.
 
 Exit codes:
-  0  B's capacity is higher, or no difference was found
+  0  B's capacity is higher, or the interval includes 1
   1  B's capacity is lower
-  3  could not tell`,
+  3  could not tell, because a search found no capacity`,
 		Example: `  loadgen capacity compare runs/one-member runs/three-members`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -26,16 +26,19 @@ func newCleanup() *cobra.Command {
 		Short: "Remove objects that runs left in your cluster",
 		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
 simulated nodes and their Leases, certificate requests and RBAC objects. The command
-finds them by their labels. It skips a run that still renews
-its lock, unless --run or DIR names the run.
+finds them by their labels. It needs --kubeconfig or --current-cluster.
+
+An active run renews a lock (a Lease) in the cluster. The command skips a run that
+renewed its lock within the last minute, unless --run or DIR names the run.
 
 With DIR, the directory of a run, only the objects of this run are removed. DIR lists
 its nodes and cluster-scoped objects, so the command finds these objects even without
 their labels.
 
-A run stores a deadline in the cluster and extends it until the run ends. With
---expired, the command removes only the objects of runs whose deadline has passed.
-'loadgen cleanup render' prints a CronJob that does this inside the cluster.
+An active run also stores a deadline in the cluster, and extends it until the run ends.
+With --expired, the command removes only the objects of runs that do not renew a lock
+and whose deadline has passed. 'loadgen cleanup render' prints a CronJob that does this
+inside the cluster.
 
 Failed removals are retried for 5 minutes, or until Ctrl-C. The command also deletes
 token files of killed runs from this machine's temporary directory.`,
@@ -71,8 +74,8 @@ token files of killed runs from this machine's temporary directory.`,
 	kubeconfig.add(flags, &at)
 	flags.Lookup("kubeconfig").Usage = "kubeconfig `file` of your cluster"
 	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `ID` (default: all runs)")
-	flags.BoolVar(&c.expired, "expired", false, "remove only the objects of runs whose deadline has passed")
-	flags.BoolVar(&c.wait, "wait", false, "first wait until the run has ended; needs --expired and --run")
+	flags.BoolVar(&c.expired, "expired", false, "remove only the objects of runs whose deadline has passed (see above)")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the run's deadline has passed or no objects are left, then remove them; needs --expired and --run")
 	flags.BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "list the objects, but remove nothing")
 	cmd.AddCommand(newCleanupRender())

@@ -22,13 +22,13 @@ func newCompare() *cobra.Command {
 run, or a directory that contains runs, for example a baseline.
 
 With at least three runs in each set, Welch's t-test of the values' logarithms decides
-whether B is worse. With fewer runs, the output shows the change without a test. The
-output also lists differences in configuration, versions, host and seeds.
+whether B is worse. With fewer runs, the output shows the change without a test (exit
+code 3). The output also lists differences in configuration, versions, host and seeds.
 
 A change of the machine between the two sets looks like a change of B. 'loadgen ab'
 avoids this, because it alternates runs of A and B.
 
-Exit codes:
+Exit codes ('loadgen ab --help' explains these answers):
   0  improved or not regressed
   1  regressed
   3  could not tell`,
@@ -52,11 +52,11 @@ Exit codes:
 			return after(sum, showReport(cmd.OutOrStdout(), output, c.ExitCode, c, report.AB, dir), c, report.ABSummary)
 		},
 	}
-	cmd.Flags().StringArrayVar(&gated, "metric", nil, "`name` of a metric in the scenario's section compare that decides the answer (repeatable; default: the metrics that vary least)")
+	cmd.Flags().StringArrayVar(&gated, "metric", nil, "`name` of a metric in the section compare that decides; the value \"all\" selects all metrics (repeatable; default: the metrics that vary least)")
 	percentVar(cmd.Flags(), &plan.Change, "change", "smallest change that counts as regressed or improved")
 	percentVar(cmd.Flags(), &plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
 	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
-	percentVar(cmd.Flags(), &plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --metric names them")
+	percentVar(cmd.Flags(), &plan.Spread, "spread", "maximum variation between identical runs (spread in the section compare) of a metric that decides if --metric is not set")
 	commandline.OldName(cmd, "figure", "metric")
 	discardFlags(cmd, &plan.Throw, "ignore a run")
 	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: write no files)")

@@ -30,7 +30,8 @@ func newGate() *cobra.Command {
 The run's directory is not changed. --rules names a file of gates, or a file or
 directory of Prometheus rules or PrometheusRule objects.
 
-A file of gates has the same format as in a scenario:
+A file of gates has the same format as in a scenario. An objective is a built-in metric
+(docs/reference/objectives.md), and over selects phases:
 
   gates:
     - {name: api, objective: mutating-latency, max: 1s}
@@ -43,11 +44,12 @@ phase. With one, only alerts that a gate names affect the exit code.
 
 --map job=apiserver:kube-apiserver replaces a label value in the rules. An empty new
 value selects series without the label. If a rule selects a job that was not scraped,
-and exactly one other job has the metric, the command uses that job and says so.
+and exactly one other job has the metric, the command uses and reports that job.
 
-A gate or rule without data does not pass. For example, its metric was not recorded,
-or the phase ended before the first evaluation. The result is NO DATA, or TOO SHORT if
-the rule's "for", "offset" or "interval" is longer than the run or phase.
+A gate or rule without data does not pass. It has no data, for example, if its metric
+was not recorded, or if the phase ended before the first evaluation. The result is then
+NO DATA. It is TOO SHORT if the rule's "for", "offset" or "interval" is longer than the
+run or phase.
 
 --allow-no-data names gates and rules that may have no data. Their result is then
 ALLOWED, and does not change the exit code. If no gate and no rule has data, the run

@@ -26,8 +26,8 @@ func newImport() *cobra.Command {
 		Short: "Convert another tool's configuration to a scenario",
 		Long: `Convert a configuration of kube-burner, ClusterLoader2 or KWOK to a scenario. The
 scenario is written to standard output with its templates inline, or with --out
-NAME.yaml to a file, with its templates in NAME-templates. The subcommands have the
-flags.
+NAME.yaml to a file, with its templates in NAME-templates. The help of each subcommand
+lists its flags.
 
 The result is a valid scenario. A comment NOT CARRIED OVER replaces each part that
 could not be converted, and standard error lists these parts. A table then compares the
@@ -35,7 +35,7 @@ configuration with the scenario; --quiet hides it. Read the comments before you 
 scenario.
 
 If a whole job, phase, measurement or Stage is left out, the last line names it and the
-exit code is 5. --partial accepts this.`,
+exit code is 5, or 0 with --partial.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -59,8 +59,8 @@ func (f *importFlags) add(cmd *cobra.Command, nodes string) {
 }
 
 func (f *importFlags) addCluster(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.options.StubCRDs, "stub-crds", false, "define custom resources that a bundled control plane lacks, without schemas and controllers")
-	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "convert for your own cluster: no simulated nodes, unchanged node selectors")
+	cmd.Flags().BoolVar(&f.options.StubCRDs, "stub-crds", false, "add the definitions (CRDs) of custom resources to the scenario, without schemas and controllers")
+	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "convert for a run on your own cluster: without simulated nodes, and without node selectors for them")
 }
 
 func (f *importFlags) convert(cmd *cobra.Command, fractions bool, do func(importer.Options) (*importer.Result, error)) error {
@@ -196,7 +196,7 @@ scenario:
 
   phases that create objects         loads of kind "objects" at the tuning set's rate
   other phases                       actions
-  measurements                       conditions, gates, times between states of objects
+  measurements                       conditions to wait for, gates, or metrics
 
 --nodes sets .Nodes in the test's template and the number of simulated nodes.`,
 		Example: `  loadgen import clusterloader2 testing/density/config.yaml --nodes 50 > density.yaml

@@ -24,20 +24,27 @@ func newRender() *cobra.Command {
 		Short: "Write the rules and dashboards with the job names of your Prometheus",
 		Long: `Write the built-in rules and dashboards for your own Prometheus, with its job names
 and cluster label. The default job names are those in the Helm chart
-kube-prometheus-stack. --out DIR contains
+kube-prometheus-stack. The command writes these files to the directory --out:
 
   rules/*.yaml         rule files for any Prometheus, Mimir or Thanos
   dashboards/*.json    for Grafana's import or provisioning
-  kubernetes/          PrometheusRules, and labelled ConfigMaps of the dashboards:
+  kubernetes/          PrometheusRules, and ConfigMaps with the dashboards. To create them:
                        kubectl apply --server-side -k DIR/kubernetes
   mixin/               a monitoring mixin: mixin.libsonnet, and the compiled files
 
 Each alert has its runbook in the annotations runbook (the text) and runbook_url (the
 page).
 
---preset sets all job names, and --job changes single ones. An empty job name leaves
-out the component, and the rules, panels and dashboards that are only about it. A
-managed control plane needs this for etcd, scheduler and controller manager.`,
+--preset sets all job names:
+
+  kube-prometheus-stack          the names in this Helm chart
+  kube-prometheus-stack-managed  the same, but only the API server (managed clusters)
+  prometheus                     the Helm chart prometheus-community/prometheus, which
+                                 scrapes only the API server
+  stormglass                     the names of 'loadgen observe' and kubernetes-mixin
+
+--job changes single names. An empty job name leaves out the component, and the rules,
+panels and dashboards that are only about it.`,
 		Example: `  loadgen alerts render --out monitoring --production
   loadgen alerts render --out monitoring --preset stormglass --job kube-apiserver=kubernetes-apiservers --cluster-label k8s_cluster
   loadgen alerts render --out eks --production --preset kube-prometheus-stack-managed --selector 'cluster="prod"'`,
@@ -72,7 +79,7 @@ managed control plane needs this for etcd, scheduler and controller manager.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&out, "out", "", "new `directory` for the files")
-	flags.StringVar(&preset, "preset", render.DefaultPreset, "`name` of a set of job names: "+strings.Join(render.Presets(), ", "))
+	flags.StringVar(&preset, "preset", render.DefaultPreset, "`name` of a set of job names (see above): "+strings.Join(render.Presets(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(render.Presets(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	flags.StringToStringVar(&o.Jobs, "job", nil, "job name of a component: `COMPONENT=JOB`, for example kube-apiserver=apiserver; an empty job name leaves the component out (repeatable; default: from --preset)")
 	flags.Lookup("job").DefValue = ""
