@@ -23,9 +23,12 @@ func faultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
 		Short: "Inject faults into a running control plane",
-		Long: `Inject a real fault into the components of a running control plane. The fault begins
-immediately and ends after --for, even if this command has ended. All faults are
-undone when the control plane stops.
+		Long: `Inject a real fault into the components of a running control plane. The command returns
+when the fault has begun. The fault ends after --for, with 'controlplane fault clear' or
+when the control plane stops. Its changes are then undone.
+
+The faults restart, upgrade, downgrade, key-rotation and etcd-restore have no --for.
+They end by themselves, and their changes remain.
 
 Names of components:
   etcd-0                  one component, as in 'controlplane status'
@@ -33,8 +36,8 @@ Names of components:
   kube-scheduler-leader   the leader or lease holder when the fault begins
   etcd-follower           the first running component that is not the leader
 
-Faults of different components can be active at the same time. If a fault would
-interfere with an active fault, it is refused, and the error names the active fault.
+Faults of different components can be active at the same time. The command refuses a
+fault that would interfere with an active fault, and names the active fault.
 
 Exit codes:
   0  done

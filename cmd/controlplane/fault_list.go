@@ -112,8 +112,8 @@ func faultClearCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clear [ID]",
 		Short: "End one fault or all faults early",
-		Long: `End the fault with this ID, or all faults, and return when they are undone. If an
-earlier attempt to undo a fault failed, the command tries again.`,
+		Long: `End the fault with this ID, or without ID all faults, and return when they are undone.
+If an earlier attempt to undo a fault failed, the command tries again.`,
 		Example: `  controlplane fault clear 3
   controlplane fault clear --output json`,
 		Args: cobra.MaximumNArgs(1),

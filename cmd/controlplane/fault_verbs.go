@@ -54,7 +54,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "fails":
 			flags.BoolVar(&f.Fails, "fails", false, "answer with status 500, after the delay")
 		case "throttle":
-			flags.Float64Var(&f.Throttle, "throttle", 0, "maximum `number` of requests a second; the service answers others with status 429")
+			flags.Float64Var(&f.Throttle, "throttle", 0, "maximum `number` of requests per second; the service answers requests above it with status 429")
 		case "ignore":
 			flags.BoolVar(&f.Ignore, "ignore", false, "set failurePolicy Ignore: if the webhook fails, the request is allowed (default: Fail)")
 		case "webhooks":

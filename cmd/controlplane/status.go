@@ -27,8 +27,7 @@ func statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show the processes and settings of a control plane, and how to connect to it",
 		Long: `Show the processes of a control plane, every setting that differs from the upstream
-default, and how to connect to it. If the control plane is not ready, the exit code is
-4.`,
+default, and how to connect to it. The exit code is 4 if the control plane is not ready.`,
 		Example: `  controlplane status
   controlplane status --dir /tmp/plane --output json`,
 		Args: cobra.NoArgs,

@@ -40,8 +40,9 @@ func FaultTable() []FaultKind {
 		{
 			Name:  FaultSlowFsync,
 			Short: "Delay fsync calls of etcd members",
-			Long: `Delay each fsync and fdatasync of etcd members. Data stays as durable as before. The
-fault needs Linux with seccomp, but not root.
+			Long: `Delay fsync and fdatasync calls of etcd members: on the write-ahead log, or with --files
+all on all files. Data stays as durable as before. The fault needs Linux with seccomp,
+but not root.
 
 Metrics: etcd_disk_wal_fsync_duration_seconds, and the latency of all writes. A slow
 leader hurts more than a slow follower, because the other members are enough for a
@@ -54,8 +55,9 @@ quorum.`,
 		{
 			Name:  FaultDiskContention,
 			Short: "Run another process that writes and fsyncs on the disk",
-			Long: `Run another process that writes and fsyncs repeatedly. The process uses the
-file system of etcd's data, or another one if the config has etcd: {topology: external}.
+			Long: `Run another process that writes and fsyncs repeatedly. The process uses the file system
+of etcd's data. If the config has etcd: {topology: external}, it uses another file
+system: that of /dev/shm, $XDG_RUNTIME_DIR or $TMPDIR (the first one on another device).
 The files are removed at the end.
 
 The effect depends on the disk. Metrics: etcd_disk_wal_fsync_duration_seconds and
@@ -78,7 +80,7 @@ twice the delay.
 ` + linksLong + `
 
 Metrics: etcd_network_peer_round_trip_time_seconds, and the latency of all writes. A
-delay of more than about half of etcd's election timeout (1 s) also causes leader
+delay of more than about 0.5 s (half of etcd's election timeout) also causes leader
 changes.`,
 			Example: `  controlplane fault network-delay --component etcd-leader --delay 50ms --jitter 10ms --for 1m
   controlplane fault network-delay --component kube-apiserver-0 --peer etcd --delay 20ms --for 1m`,
@@ -104,8 +106,8 @@ etcd_server_has_leader.`,
 		{
 			Name:  FaultPause,
 			Short: "Stop a process (SIGSTOP), and continue it at the end (SIGCONT)",
-			Long: `Stop a process, and let it continue at the end. As on a host that hangs, its
-connections stay open, but get no answers.`,
+			Long: `Stop a process, and let it continue at the end. As on a host that hangs, connections to
+the process stay open, but clients get no answers.`,
 			Example: `  controlplane fault pause --component etcd-leader --for 10s
   controlplane fault pause --component kube-apiserver-0 --for 30s`,
 			Takes: []string{"components", "for"}, Needs: []string{"components"},
@@ -114,8 +116,9 @@ connections stay open, but get no answers.`,
 		{
 			Name:  FaultKill,
 			Short: "Kill a process (SIGKILL) and start it again at the end",
-			Long: `Kill a process. At the end of the fault, it starts again with the same ports and data.
-If the etcd members lose their quorum, all writes stop until the end.`,
+			Long: `Kill a process, and start it again at the end, with the same ports and data. If the
+etcd members lose their quorum, writes and consistent (linearizable) reads of etcd fail
+until the end.`,
 			Example: `  controlplane fault kill --component kube-scheduler-leader --for 30s
   controlplane fault kill --component etcd-0 --component etcd-1 --for 20s`,
 			Takes: []string{"components", "for"}, Needs: []string{"components"},
@@ -124,8 +127,8 @@ If the etcd members lose their quorum, all writes stop until the end.`,
 		{
 			Name:  FaultRestart,
 			Short: "Terminate a process (SIGTERM) and start it again immediately",
-			Long: `Terminate a process and start it again as soon as it has ended, as in a rollout of the
-control plane. Several components restart one after another, each when the previous
+			Long: `Terminate a process and start it again as soon as it has ended, as in a rolling update
+of the control plane. Several components restart one after another, each when the previous
 one serves again.
 
 There is no --for: the fault ends when the last component has started.
@@ -153,7 +156,7 @@ of open files.`,
 			Short: "Prevent the files of an API server from growing, as on a full disk",
 			Long: `Prevent the files of an API server from growing (a file size limit of 0), and restore
 the limit at the end. Its audit log and its own log lose all new lines. Writes fail
-with EFBIG; on a real full disk, they fail with ENOSPC. Linux only.
+with EFBIG, but on a real full disk with ENOSPC. Linux only.
 
 Metric: apiserver_audit_error_total. With --audit-log-mode=blocking-strict, a request
 fails if the event of its stage RequestReceived cannot be written. If the audit policy
@@ -166,8 +169,8 @@ omits this stage (as with apiServer.audit: metadata), the request succeeds.`,
 			Name:  FaultWebhook,
 			Short: "Register an admission webhook that is slow or fails",
 			Long: `Register a validating webhook that the API server calls for each creation of a
-resource. The webhook waits before it allows the request, or answers with status 500.
-The webhooks are removed at the end.
+resource. The webhook waits before it allows the request (--delay), or answers with
+status 500 (--fails). It is removed at the end.
 
 The API server calls several validating webhooks in parallel, and mutating webhooks
 one after another.
@@ -216,8 +219,8 @@ Caches can hide the effect for some time (docs/reference/services.md).`,
 			Short: "Give a service a new key",
 			Long: `Give kms-plugin or oidc-issuer a new key. API servers notice a new key of kms-plugin
 within a minute, and then encrypt with it. When an API server has read a new key of
-oidc-issuer, it refuses tokens signed with the old key. The load of a run gets a new
-token.`,
+oidc-issuer, it refuses tokens signed with the old key. During a run, the load generator
+then uses a new token.`,
 			Example: `  controlplane fault key-rotation --component kms-plugin`,
 			Takes:   []string{"components"}, Needs: []string{"components"}, Momentary: true,
 			On: []string{KindKMSPlugin, KindOIDCIssuer}, Process: ProcessAltered, PartOfEach: "the keys of",
@@ -257,8 +260,10 @@ manager, scheduler and cloud-controller-manager. Each component restarts when th
 previous one serves again. An upgrade that upstream's version skew policy forbids is
 refused.
 
-The program is controlplane-VERSION next to controlplane. To build it:
-'make controlplane VERSION=1.36'.
+The newest version is in the program controlplane. Each older version has its own
+program, for example controlplane-1.36, next to controlplane or on PATH. To build it, run
+'make controlplane VERSION=1.36'. To start a control plane at an older version, set
+version: "1.36" in its config.
 
 If a component does not serve with the new program, it starts with the old program
 again, and the other components are not upgraded. 'controlplane fault downgrade'
@@ -273,8 +278,8 @@ undoes an upgrade.`,
 			Name:  FaultDowngrade,
 			Short: "Downgrade components to an older version, one after another",
 			Long: `Like 'controlplane fault upgrade', but to an older version and in the reverse order.
-Before the first etcd member, the command runs 'etcdctl downgrade enable', and etcd
-lowers the storage version of its data.`,
+Before the first etcd member restarts, the control plane enables the downgrade as
+'etcdctl downgrade enable' does, and waits until etcd's data has the older format.`,
 			Example: `  controlplane fault downgrade --to 1.36`,
 			Takes:   []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
 			On: VersionedKinds(), AllByDefault: true, Process: ProcessEnded, Silences: true,

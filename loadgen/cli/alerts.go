@@ -25,10 +25,11 @@ func newAlerts() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "List the built-in alerts, test them, or write them for your Prometheus",
-		Long: `List the built-in alerts. SMALLEST FAULT is the smallest problem that makes the alert
-fire. FIRES WITHIN is the calculated time from the beginning of this problem until the
-alert fires, if scrapes are 5 s apart and on time. PROOF is the scenario that tests the
-alert ('loadgen alerts prove'). -o json also prints the expressions and runbooks.`,
+		Long: `List the built-in alerts. The column SMALLEST FAULT shows the smallest problem that
+makes the alert fire. FIRES WITHIN is the calculated time from the beginning of this
+problem until the alert fires, if scrapes are 5 s apart and on time. PROOF is the
+scenario that tests the alert ('loadgen alerts prove'). -o json also prints the
+expressions and runbooks.`,
 		Example: `  loadgen alerts
   loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
   loadgen alerts prove --rule EtcdWALFsyncSlow`,

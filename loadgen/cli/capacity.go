@@ -59,8 +59,8 @@ trials, and compares them. --a and --b accept the values that 'loadgen ab --help
 lists, except baselines.
 
 Ctrl-C ends the current trial; --resume DIR continues the search. A trial that
---abort-on ends early is bad. --dry-run shows what a trial at the highest load would
-create and send.
+--abort-on ends early is bad. --max-rate refuses a range whose highest load exceeds this
+rate. --dry-run shows what a trial at the highest load would create and send.
 
 Exit codes without --b:
   0  the capacity was found

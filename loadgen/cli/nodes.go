@@ -33,9 +33,10 @@ func newNodes(signals *interrupts) *cobra.Command {
 		Long: `Run simulated nodes without load, until Ctrl-C. Like a kubelet, each node registers,
 renews its Lease, reports its status, and starts and stops its pods.
 
-Without --kubeconfig, the command starts its own control plane. With --kubeconfig, the
-nodes join your cluster, and the command removes them at the end. After a second
-Ctrl-C, it stops removing them and prints how to remove the rest.
+Without --kubeconfig, the command starts its own control plane and prints the path of
+its kubeconfig. With --kubeconfig, the nodes join your cluster, and the command removes
+them at the end. After a second Ctrl-C, it stops removing them and prints how to remove
+the rest.
 
 In your cluster, the nodes have a taint that keeps other pods away. The command prints
 the nodeSelector and the toleration that your pods need. On a control plane that
@@ -49,7 +50,7 @@ Values of --fidelity:
 Values of --identity:
   certificate  a client certificate that the cluster signs, as for a kubelet
   token        a ServiceAccount token: RBAC, not the Node authorizer, authorizes the node
-  auto         certificate if the cluster signs a first one, otherwise token`,
+  auto         certificate if the cluster signs a test certificate, otherwise token`,
 		Example: `  loadgen nodes --count 500
   loadgen nodes --count 50 --kubeconfig planes/default/kubeconfigs/admin.kubeconfig --yes
   loadgen nodes --count 5000 --fidelity shared`,

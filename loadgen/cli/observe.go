@@ -45,8 +45,8 @@ when the control plane stops.
 'controlplane up --observe' starts both together. 'loadgen run --observe' serves an
 active run.
 
-The server is read-only and has no password. It listens only on this machine, unless
-you set --observe-public. The samples are deleted when the command ends.
+The server is read-only and has no password. Its address must be a loopback address,
+unless you set --observe-public. The samples are deleted when the command ends.
 
 The command writes two files for your own Prometheus into the control plane's
 directory:
@@ -76,7 +76,7 @@ directory:
 	flags := cmd.Flags()
 	addDirFlag(cmd, &o.Dir, "`directory` of the control plane")
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` of the server; port 0 means a free port")
-	addPublicFlag(flags, &o.Public)
+	addPublicFlag(flags, "--listen", &o.Public)
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between two scrapes of a component")
 	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "while the command runs, keep samples at least this `time`")
 	receiver.add(flags)
@@ -139,11 +139,12 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 func addObserveFlags(flags *pflag.FlagSet, o *run.Options) {
 	flags.StringVar(&o.Observe, "observe", "", "serve the metrics over the Prometheus query API during the run, at this `address` (--observe alone: a free port of 127.0.0.1)")
 	flags.Lookup("observe").NoOptDefVal = anyPort
-	addPublicFlag(flags, &o.ObservePublic)
+	addPublicFlag(flags, "--observe", &o.ObservePublic)
 }
 
-func addPublicFlag(flags *pflag.FlagSet, public *bool) {
-	flags.BoolVar(public, "observe-public", false, "let other machines connect to the server, which has no password: anyone who can reach the address can read the metrics")
+// addPublicFlag adds the flag that permits an address other than loopback in the flag `of`.
+func addPublicFlag(flags *pflag.FlagSet, of string, public *bool) {
+	flags.BoolVar(public, "observe-public", false, "allow an address other than loopback in "+of+"; the server has no password, so anyone who can reach the address can read the metrics")
 }
 
 type prometheusFlags struct{ config promimport.Config }

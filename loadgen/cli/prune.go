@@ -30,19 +30,20 @@ func newPrune() *cobra.Command {
 		Short: "Remove old runs from folders, or reduce them to their results",
 		Long: `Remove runs from folders such as ./runs. At least one criterion is required. If you set
 several criteria, the command removes only runs that meet all of them, the oldest
-first. It does not ask.
+first. It does not ask. For example, --older-than 30d --keep 5 keeps the newest 5 of the
+runs that are older than 30 days.
 
-A comparison or a search with all its runs counts as one run. Its verdict is its exit
-code: 0 is pass, 1 is fail, other codes are "no data". A run is "not judged" if it was
-killed before it could write its result.
+A comparison or a search with all its runs counts as one run. Its exit code determines
+its verdict: 0 is pass, 1 is fail, other codes are "no data". A run is "not judged" if
+it was killed before it could write its result.
 
 The command leaves these entries alone, and lists them: active runs, baselines,
 damaged runs, runs with files that a run does not write, runs with objects in your
 cluster, and everything that is not a run. It does not follow symbolic links.
 
-With --reduce, the command keeps the results, report and measurements of a run, and
-removes its metrics, traces, profiles and the files of its control plane. A reduced
-run can be compared, but 'loadgen report' cannot judge it again.
+With --reduce, the command keeps the results and report of a run, and removes its
+metrics, traces, profiles and the files of its control plane. A reduced run can be
+compared, but 'loadgen report' cannot judge it again.
 
 With --downsample, the command keeps the metrics too, with one sample per interval and
 series. 'loadgen query', 'export', 'serve' and 'report --charts' still show them. Rules
@@ -79,13 +80,13 @@ interrupted, the next 'loadgen prune' removes the rest.`,
 	}
 	flags := cmd.Flags()
 	flags.Var((*age)(&c.OlderThan), "older-than", "select runs that started longer ago than this `time`, for example 30d, 2w or 12h")
-	flags.IntVar(&c.Keep, "keep", 0, "of the runs that meet the other criteria, keep this `number`, the newest, for each scenario and folder")
+	flags.IntVar(&c.Keep, "keep", 0, "keep the newest runs of each scenario and folder: this `number` of the runs that meet --older-than, --verdict and --label")
 	flags.Var((*byteSize)(&c.MaxSize), "max-size", "remove runs until the runs of each folder take at most this `size`, for example 20GB")
-	flags.StringSliceVar(&c.Verdicts, "verdict", nil, "select runs with one of these `verdicts`: "+strings.Join(prune.Verdicts(), ", "))
+	flags.StringSliceVar(&c.Verdicts, "verdict", nil, "select runs with one of these `verdicts`, separated by commas: "+strings.Join(prune.Verdicts(), ", "))
 	flags.StringArrayVar((*[]string)(&labels), "label", nil, "select runs with the label `NAME=VALUE` (repeatable; a run must have all labels)")
 	commandline.Heading(flags, "Criteria")
 	flags.BoolVar(&c.Reduce, "reduce", false, "keep the results and reports of the runs, and remove the rest")
-	flags.DurationVar(&c.Downsample, "downsample", 0, "like --reduce, but keep one sample of each metric per `interval`, from 10s to 1h")
+	flags.DurationVar(&c.Downsample, "downsample", 0, "like --reduce, but keep one sample of each series per `interval`, from 10s to 1h")
 	flags.BoolVar(&dryRun, "dry-run", false, "print what would be removed, but remove nothing")
 	output = commandline.AddOutput(cmd)
 	return cmd

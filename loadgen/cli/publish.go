@@ -29,8 +29,8 @@ run, or a folder that contains such directories. Open index.html in the new dire
 
 --summary appends the latest run of each scenario as Markdown: its verdict, its gates
 and the diagnosed causes of a failure. With --baseline, the summary also compares each
-value of the run with the mean and the range of the baseline's runs, and lists what else
-changed. The exit code does not depend on verdicts.`,
+value of the run with the mean and the range of the baseline's runs, and lists other
+differences, for example in versions. The exit code does not depend on verdicts.`,
 		Example: `  loadgen publish runs --out site
   loadgen publish runs/ci --out site --baseline baselines/main --summary "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.MinimumNArgs(1),

@@ -63,8 +63,8 @@ func newRecordAudit() *cobra.Command {
 		Use:   "audit LOG...",
 		Short: "Make a recording from audit logs",
 		Long: `Make a recording from audit logs: events of audit.k8s.io/v1 (or v1beta1) as JSON, one
-per line, plain or gzip; - is standard input. Level Metadata is enough. The command
-merges rotated logs and the logs of several API servers of one cluster.
+per line, plain or gzip; - is standard input. The audit level Metadata is enough. The
+command merges rotated logs and the logs of several API servers of one cluster.
 
 The recording omits the requests of kubelets, kube-scheduler, kube-controller-manager,
 kube-proxy and API servers, because these programs or the simulated nodes also send

@@ -29,10 +29,11 @@ func newRecordCluster() *cobra.Command {
 		Long: `Make a recording of the writes to a cluster whose audit log is not available. The
 command counts objects by resource and namespace, and the pods of each node. Then it
 watches which objects are created, changed and deleted. The recording contains no
-reads. It identifies clients only by the program name in the managedFields of objects.
+reads. It identifies a client only by its field manager in the managedFields of objects.
 
-The command changes nothing in the cluster. It lists and watches only metadata. To
-learn the sizes, it reads 50 objects of each resource except Secrets.`,
+The command changes nothing in the cluster. It lists and watches the metadata of
+objects. To learn their sizes, it also reads 50 whole objects of each resource except
+Secrets. It needs --kubeconfig or --current-cluster.`,
 		Example: `  loadgen record cluster --kubeconfig ~/.kube/config --for 10m --out cluster.recording.gz`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -27,12 +27,12 @@ func newRecordCompare() *cobra.Command {
 		Use:   "compare RECORDING REPLAY",
 		Short: "Compare a recording with a recording of its replay",
 		Long: `Compare a recording with a recording of its replay: the number of requests by verb,
-resource and actor (user and User-Agent), and their dispersion. The dispersion is the
-variance of the requests per second divided by their mean.
+resource and user, and their dispersion. The dispersion is the variance of the requests
+per second divided by their mean.
 
-Make REPLAY with 'loadgen record audit --keep-names', because the comparison needs the
-names of users. If REPLAY contains users that a replay impersonates, only their requests
-count.
+A replay impersonates users whose names contain the user names (or hashes) in RECORDING.
+To keep these names, make REPLAY with 'loadgen record audit --keep-names'. If REPLAY
+contains such users, the requests of all other users do not count.
 
 Exit codes:
   0  the differences are within --rate and --dispersion
@@ -63,9 +63,9 @@ Exit codes:
 			return showAs(w, output, exit, c, func() error { return c.WriteText(w) })
 		},
 	}
-	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "speed of the replay, as a `factor`")
-	cmd.Flags().IntVar(&o.Copies, "copies", 1, "`number` of copies of each actor in the replay")
-	percentVar(cmd.Flags(), &rate, "rate", "maximum difference in the number of requests of each verb, resource and actor")
+	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "`factor` by which the replay was faster than the recording")
+	cmd.Flags().IntVar(&o.Copies, "copies", 1, "`number` of copies that the replay sent")
+	percentVar(cmd.Flags(), &rate, "rate", "maximum difference in the number of requests of each verb, resource and user")
 	percentVar(cmd.Flags(), &dispersion, "dispersion", "maximum difference in the dispersion")
 	output = commandline.AddOutput(cmd)
 	return cmd

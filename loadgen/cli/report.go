@@ -21,7 +21,7 @@ func newReport() *cobra.Command {
 report.html from its directory. 'loadgen --help' lists the exit codes. If the directory
 contains the runs of variants, the command checks and compares them all.
 
---charts and --chart only read the report's charts, and do not check the gates.`,
+--charts and --chart only list or write charts, and do not check the gates.`,
 		Example: `  loadgen report runs/20261121-101500-rollout-500
   loadgen report runs/20261121-101500-rollout-500 -o json | jq .verdict
   loadgen report runs/20261121-101500-rollout-500 --chart wal-fsync-p99 --svg fsync.svg`,

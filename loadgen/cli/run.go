@@ -39,17 +39,18 @@ func newRun(signals *interrupts) *cobra.Command {
 		Short: "Run a scenario, check its gates and write a report",
 		Long: `Run a scenario, check its gates and write a report. A gate without data does not pass.
 NAME is a built-in scenario ('loadgen run' without NAME lists them), FILE is your own
-scenario, - is standard input.
+scenario, and - is standard input.
 
 Without --kubeconfig, the run starts its own control plane and stops it at the end.
-With --kubeconfig, the run uses your cluster. It asks first, creates only labelled
+With --kubeconfig, the run uses your cluster. The run asks first, creates only labelled
 objects, and removes them at the end. It ignores the scenario's section controlPlane,
 and refuses a scenario with faults of the control plane. A lock in the cluster
 prevents another run at the same time.
 
-A variant is the scenario with some fields changed, for example the remedy of an
-incident. --variant NAME runs one variant. --variant all runs every variant on a new
-control plane and compares the results; the worst result sets the exit code.
+A scenario can define variants: named sets of changed fields, for example to apply the
+remedy of an incident. --variant NAME runs one variant. --variant all runs each variant
+on a new control plane and compares the results. The exit code is then the worst one of
+the variants. From best to worst, the codes are 0, 3, 1, 2, 4.
 
 Hooks are commands that the scenario runs on this machine with your permissions.
 Before you run a scenario from someone else, read its hooks ('loadgen validate' lists
@@ -63,14 +64,16 @@ down, the run sends the samples later. At the end, it waits at most 30 s for the
 receiver.
 
 Early end: --abort-on stops the load and ends the run as soon as a condition holds
-(exit code 1). Runs on your own cluster have default conditions. With --kubeconfig,
---dry-run also checks permissions.
+(exit code 1). By default, a run on your own cluster also ends early if over half of its
+requests fail for 10 s, or if etcd has used over 90% of its quota. --abort-on none
+disables this default.
 
 Several generators: --workers N divides the load among N load generators (workers).
-The process 'loadgen run' scrapes, performs the scenario's actions (changes to
-objects) and checks the gates. With --image, the workers are pods of a Job that the
-run removes at the end. If a worker is lost, late or too busy, there is no verdict
-(exit code 3).
+With --workers-local, they are processes on this machine. With --image, they are pods
+of a Job that the run removes at the end. With only --workers-listen, you start them
+('loadgen worker'). The process 'loadgen run' scrapes, performs the scenario's actions
+(changes to objects) and checks the gates. If a worker is lost, late or too busy, there
+is no verdict (exit code 3).
 
 Inside a cluster: --render does not run the scenario. It prints manifests of a Job
 that runs it in the cluster, with the required RBAC (docs/how-to/in-cluster.md).
@@ -80,7 +83,7 @@ faults and phases (the periods of the scenario). The key p pauses the load, n en
 phase, and q ends the run. --web shows the report during the run to browsers on this
 machine. Gates are not checked in phases that you paused or ended early (exit code 3).
 
-Signals: Ctrl-C (SIGINT, SIGTERM or SIGHUP) ends the run early and writes a report.
+Signals: SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run early and writes a report.
 After a second signal, the run stops removing objects from your cluster and lists the
 remaining ones. A third signal, at least 5 s later, ends the program immediately.`,
 		Example: `  loadgen run rollout-500
@@ -172,7 +175,7 @@ remaining ones. A third signal, at least 5 s later, ends the program immediately
 	flags := cmd.Flags()
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
-	flags.StringVar(&variant, "variant", "", "run the variant with this `name`; all runs and compares all variants")
+	flags.StringVar(&variant, "variant", "", "run the variant with this `name`; the value \"all\" runs and compares all variants")
 	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "skip the gate with this `name`, for example a gate on metrics that your cluster lacks (repeatable)")
 	addHooksFlag(cmd, &o.WithoutHooks)
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "controlplane `binary` (default: next to loadgen, then PATH)")
@@ -189,7 +192,7 @@ remaining ones. A third signal, at least 5 s later, ends the program immediately
 	fuse.addOnClusters(flags)
 	flags.BoolVar(&yes, "yes", false, "create objects in your cluster without asking")
 	commandline.Heading(flags, "Your cluster")
-	flags.StringVar(&o.Targets, "targets", "", "`file` with more scrape targets of your cluster (etcd, scheduler, controller manager)")
+	flags.StringVar(&o.Targets, "targets", "", "YAML `file` with more scrape targets of your cluster, for example etcd (docs/how-to/own-cluster.md has the format)")
 	prometheus.add(flags)
 	addObserveFlags(flags, &o)
 	addTraceFlags(flags, &o.Overrides, &o.Spans)

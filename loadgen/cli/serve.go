@@ -35,15 +35,17 @@ func newServe() *cobra.Command {
 Each DIR is the directory of a run, or a folder that contains such directories. The
 list shows new and active runs as they change.
 
-The same address serves the recorded metrics of at most 50 runs, and the results of the
+The same address serves the recorded metrics of the runs, and the results of the
 built-in rules (recording rules and ALERTS), over the Prometheus query API. Use it as a
-Prometheus data source in Grafana, or with promtool. Each series has the label run with
-the name of the run's directory. Samples keep their original times, so select these
-times in Grafana. With promtool, set --time. A query without a time is evaluated at the
-end of the latest run.
+Prometheus data source in Grafana, or with promtool. If folders contain more than 50
+runs, queries fail: name the directories of single runs instead.
 
-The server only reads. It listens only on this machine, unless you set
---observe-public. Its address then contains a token that each request needs.`,
+Each series has the label run with the name of the run's directory. Samples keep their
+original times, so select these times in Grafana. With promtool, set --time. A query
+without a time is evaluated at the end of the latest run.
+
+The server is read-only. Its address must be a loopback address, unless you set
+--observe-public. Then each request needs a token, which the printed URL contains.`,
 		Example: `  loadgen serve runs
   loadgen serve runs/before runs/after --listen 127.0.0.1:9090
   promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,
@@ -72,7 +74,7 @@ The server only reads. It listens only on this machine, unless you set
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` of the server; port 0 means a free port")
-	flags.BoolVar(&o.Public, "observe-public", false, "let other machines connect to the server, with a token in its address")
+	flags.BoolVar(&o.Public, "observe-public", false, "allow an address other than loopback in --listen; each request then needs the token in the printed URL")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

@@ -27,9 +27,9 @@ func newTrace() *cobra.Command {
 		Long: `Show the distributed traces that a run with --trace kept: for each load, verb,
 resource and phase the slowest requests, a random sample, and failed requests.
 
-Without ID, the command lists the 40 slowest traces and, for pods, the writes from their
-creation to Ready. With --phase, --load, --client or --failed, it lists all traces that
-match.
+Without ID or POD, the command lists the 40 slowest traces, and up to 10 pods with the
+writes that created them and made them ready. With --phase, --load, --client or
+--failed, it lists all traces that match.
 
 With ID, or its first characters, it shows the trace as a waterfall: one line for each
 span (an operation of loadgen, an API server or etcd), from its start to its end.
@@ -39,8 +39,9 @@ children.
 With POD, as NAME or NAMESPACE/NAME, it shows the writes that created the pod and made it
 ready.
 
---export writes the selected traces to standard output: as OTLP/JSON, one line for each
-trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
+--export writes the selected traces to standard output. The format otlp is OTLP/JSON,
+one line for each trace, for Tempo and the OpenTelemetry Collector. The format jaeger is
+JSON for Jaeger.`,
 		Example: `  loadgen run rollout-demo --trace
   loadgen trace runs/20261121-101500-rollout-demo
   loadgen trace runs/20261121-101500-rollout-demo --phase update --load news
@@ -108,7 +109,7 @@ trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
 	flags := cmd.Flags()
 	flags.StringVar(&only.phase, "phase", "", "select the traces of this `phase`")
 	flags.StringVar(&only.load, "load", "", "select the traces of this `load`")
-	flags.StringVar(&only.client, "client", "", "select the traces of this `client` other than the loads, such as kube-scheduler")
+	flags.StringVar(&only.client, "client", "", "select the traces of this `client`, such as kube-scheduler (for loads, use --load)")
 	flags.BoolVar(&only.failed, "failed", false, "select the traces of failed requests")
 	flags.StringVar(&export, "export", "", "write the traces in this `format`: otlp or jaeger")
 	output = commandline.AddOutput(cmd)
@@ -187,7 +188,7 @@ func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 // addTraceFlags adds the flag --trace, which overrides tracing.sample of the scenario, and the flags that say where a
 // run on a user's cluster gets spans.
 func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
-	flags.Var(traceShare{sets}, "trace", "trace this `share` of the requests, such as 100%; without a share, 5%")
+	flags.Var(traceShare{sets}, "trace", "trace this `share` of the requests, such as 100% (--trace alone: 5%)")
 	flags.Lookup("trace").NoOptDefVal = "5%"
 	flags.StringVar(&s.Listen, "trace-listen", "", "receive the spans of your cluster with OTLP/gRPC at this `address`, HOST:PORT")
 	flags.StringVar(&s.TokenFile, "trace-token-file", "", "`file` with the bearer token that senders of spans must present")

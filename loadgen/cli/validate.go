@@ -23,12 +23,12 @@ func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE|NAME|-",
 		Short: "Check a scenario without running it",
-		Long: `Check a scenario without running it: fields, units, references, and the objectives and
-PromQL of gates. If the argument is -, the scenario comes from standard input.
+		Long: `Check a scenario without running it: fields, units, references, and the objectives
+(built-in metrics) and PromQL of gates. If the argument is -, the scenario comes from
+standard input.
 
-Errors are printed one per line. The checks have four stages: syntax, contradictions,
-settings that cannot work, and finally gates. If a stage finds errors,
-later stages may not run.
+Errors are printed one per line. Some checks run only if earlier checks find no errors,
+so check the scenario again after you correct it.
 
 A warning reports a setting that works but is probably a mistake, for example a metric
 that no component has. The command also lists hooks: commands that a run executes on

@@ -34,10 +34,10 @@ type workerFlags struct {
 }
 
 func (f *workerFlags) add(flags *pflag.FlagSet) {
-	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of load generators (workers)")
+	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of load generators (workers); needs --workers-local, --image or --workers-listen")
 	flags.BoolVar(&f.local, "workers-local", false, "start the workers as processes on this machine")
-	flags.StringVar(&f.listen, "workers-listen", "", "`address` (HOST:PORT) to listen at for workers that you start with 'loadgen worker', or for the pods of --image")
-	flags.StringVar(&f.advertise, "workers-advertise", "", "`address` (HOST or HOST:PORT) of this machine for the workers (default: from --workers-listen)")
+	flags.StringVar(&f.listen, "workers-listen", "", "`address` (HOST:PORT) at which the run accepts connections from workers that you start, or from the pods of --image (default: the run connects to the pods)")
+	flags.StringVar(&f.advertise, "workers-advertise", "", "`address` (HOST or HOST:PORT) at which workers reach this machine (default: from --workers-listen)")
 	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "maximum `time` until all workers have joined")
 	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "kubeconfig `file` of the cluster where the Job runs (default: the cluster under load)")
 	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: the current context)")
@@ -135,16 +135,16 @@ func newWorker() *cobra.Command {
 		Long: `Run one worker: a load generator of 'loadgen run --workers N'. That run is the
 coordinator. It gives each worker part of the loads and simulated nodes.
 
-With --coordinator, the worker connects to the coordinator. A coordinator with
---workers-listen prints the command of each worker. With --listen, the worker waits
-for the coordinator to connect. The pods of 'loadgen run --image' do this; the
-coordinator reaches them by port forwarding.
+With --coordinator, the worker connects to the coordinator, which needs
+--workers-listen and prints the command of each worker. With --listen, the worker waits
+until the coordinator connects. The pods that 'loadgen run --image' starts use --listen,
+unless that run has --workers-listen. The coordinator reaches them by port forwarding.
 
 Environment variables can replace flags: STORMGLASS_COORDINATOR (--coordinator),
 STORMGLASS_WORKER_LISTEN (--listen), STORMGLASS_CA (--ca), STORMGLASS_TOKEN_FILE
 (--token) and JOB_COMPLETION_INDEX (--index), which an Indexed Job sets.
 
-The coordinator refuses a worker that was restarted, because it would send its
+The coordinator refuses a worker that was restarted, because the worker would send its
 requests twice.
 
 Exit codes:
