@@ -40,9 +40,9 @@ func FaultTable() []FaultKind {
 		{
 			Name:  FaultSlowFsync,
 			Short: "Delay fsync calls of etcd members",
-			Long: `Delay fsync and fdatasync calls of etcd members: on the write-ahead log, or with --files
-all on all files. Data stays as durable as before. The fault needs Linux with seccomp,
-but not root.
+			Long: `Delay fsync and fdatasync calls of etcd members. By default, only calls on files of the
+write-ahead log are delayed (--files). Data stays as durable as before. The fault needs
+Linux with seccomp, but not root.
 
 Metrics: etcd_disk_wal_fsync_duration_seconds, and the latency of all writes. A slow
 leader hurts more than a slow follower, because the other members are enough for a

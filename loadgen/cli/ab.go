@@ -38,13 +38,14 @@ combine several of these values, repeat the flag:
   nodes.count=50             a field of the scenario, as with --set
   WatchList=false            a feature gate of all components that have it
   variant=NAME               a variant that the scenario defines
-  rev=REVISION               a controlplane binary that ab builds from this git revision of
-                             Stormglass; run ab in a checkout of Stormglass
+  rev=REVISION               a controlplane binary that ab builds from this git revision;
+                             run ab in a checkout of Stormglass
   baselines/main             a baseline (only for --a): ab uses its saved runs and runs only B
 
 A pair is a run of A and a run of B on new control planes, in random order, with the
-same seed. The first pair only warms up the machine. If the machine was busy during a
-pair, ab discards and repeats the pair (--discard-other, --discard-io, --discard-steal).
+same random seed. The first pair only warms up the machine. If the machine was busy
+during a pair, ab discards and repeats this pair (--discard-other, --discard-io,
+--discard-steal).
 
 After 6, 9 and 12 pairs, a paired t-test of each metric gives the first of these answers
 that applies:
@@ -55,8 +56,8 @@ that applies:
   could not tell  no other answer after the last test
 
 The scenario's section compare lists the metrics. By default, the metrics that vary
-least between identical runs (at most five) decide. If they have different answers, the
-first of these counts: regressed, could not tell, improved, not regressed.
+least between identical runs (at most five) decide. If these have different answers,
+the first of these answers counts: regressed, could not tell, improved, not regressed.
 docs/reference/comparing.md has the probabilities of a wrong answer.
 
 Ctrl-C ends the current run and keeps the finished pairs; --resume DIR continues with

@@ -41,14 +41,13 @@ command adds these gates to each load of requests:
   - 99% of the requests that were due get a 2xx answer
   - the number of requests in flight does not keep growing
 
-A gate on request-latency (the p99, if the scenario has such a gate) must pass with 99%
-confidence.
+If the scenario has a gate on request-latency (a p99), it must pass with 99% confidence.
 
 Until a trial is bad, the search multiplies a rate by 2, or another number (for example
 of nodes) by 1.2. More trials follow until the 90% confidence interval of the capacity
-is at most 15% wide (--width). To confirm the result, the search then repeats the load at
-the lower end of this interval: 3 of at most 5 trials must be good.
-docs/reference/capacity.md says how often the interval contains the true capacity.
+is at most 15% wide (--width). Finally, the search repeats the load at the lower end of
+this interval: 3 of at most 5 trials must be good. docs/reference/capacity.md says how
+often the interval contains the true capacity.
 
 If the load generator is too busy to measure in two trials in a row, the search
 continues at lower loads. If no lower load is left, the answer is "the generator ended

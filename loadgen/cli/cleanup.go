@@ -74,7 +74,7 @@ token files of killed runs from this machine's temporary directory.`,
 	kubeconfig.add(flags, &at)
 	flags.Lookup("kubeconfig").Usage = "kubeconfig `file` of your cluster"
 	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `ID` (default: all runs)")
-	flags.BoolVar(&c.expired, "expired", false, "remove only the objects of runs whose deadline has passed (see above)")
+	flags.BoolVar(&c.expired, "expired", false, "remove only the objects of runs whose deadline has passed")
 	flags.BoolVar(&c.wait, "wait", false, "wait until the run's deadline has passed or no objects are left, then remove them; needs --expired and --run")
 	flags.BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "list the objects, but remove nothing")

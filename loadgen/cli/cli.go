@@ -80,12 +80,12 @@ kube-apiserver, kube-scheduler and kube-controller-manager. The separate program
 
 Exit codes of run, report and gate:
   0  every gate passed
-  1  a gate failed, a condition of --abort-on held, a phase with a gate timed out before its
-     end condition held, or the cluster prevented a load from reaching its rate
+  1  a gate failed, a condition of --abort-on held, a phase with a gate timed out before
+     its end condition held, or the cluster prevented a load from reaching its rate
   2  bad usage or a bad scenario
-  3  neither passed nor failed: no gates or no data, a latency or duration exceeded its bound
-     while the machine was busy, the load generator was too busy to measure, the settings of
-     a load do not allow its rate, or the run was interrupted
+  3  neither passed nor failed: no gates or no data, a latency or duration exceeded its
+     bound while the machine was busy, the load generator was too busy to measure, the
+     settings of a load do not allow its rate, or the run was interrupted
   4  the environment failed: the cluster, a component of the control plane, or this machine`,
 		Example: `  loadgen run rollout-demo
   loadgen run rollout-500 --set nodes.count=100

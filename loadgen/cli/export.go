@@ -30,8 +30,8 @@ func newExport() *cobra.Command {
                 old samples only within its storage.tsdb.out_of_order_time_window
 
 Each series gets the label run with the name of the run's directory; --label run=
-removes it. OpenMetrics has no staleness markers, so queries show the last value of a
-series that ended for five more minutes. The run's directory is not changed.`,
+removes it. OpenMetrics has no staleness markers. Therefore, after a series has ended,
+queries show its last value for five more minutes. The run's directory is not changed.`,
 		Example: `  loadgen export runs/20261121-101500-slow-fsync --format openmetrics --out run.txt
   loadgen export runs/20261121-101500-slow-fsync --format blocks --out data --label cluster=lab
   loadgen export runs/20261121-101500-slow-fsync --format remote-write --remote-write http://127.0.0.1:9090/api/v1/write`,

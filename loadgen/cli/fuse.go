@@ -19,7 +19,7 @@ type fuseFlags struct {
 
 // addOnClusters adds the flags that protect a user's cluster. The caller must call addOnPlanes first.
 func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
-	flags.Lookup("abort-on").Usage += "; the value \"none\" removes the default conditions of runs on your own cluster"
+	flags.Lookup("abort-on").Usage += "; the value \"none\" removes the default conditions for your own cluster"
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents a second run on the cluster")
 	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `ID`, even if that run is active")
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that removes the run's objects if this machine fails; needs --image")
@@ -27,7 +27,7 @@ func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
 
 // addOnPlanes adds the flags that are also valid for runs on bundled control planes.
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "end a run early if this `condition` holds, for example throttled=20%,for=5s (20% of requests get status 429, for 5 s) or alert=NAME (repeatable; docs/reference/fuse.md lists conditions)")
+	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "end a run early if this `condition` holds, for example throttled=20%,for=5s (over 20% of requests get 429 for 5 s) or alert=NAME (repeatable; docs/reference/fuse.md lists conditions)")
 	flags.StringVar(&f.rules, "abort-rules", "", "`file` or directory of Prometheus rules with alerts for --abort-on alert=NAME; the run also records the metrics that these rules read")
 	flags.StringArrayVar(&f.maps, "map", nil, "replace the value of a label in the rules of --abort-rules: `label=from:to` (repeatable)")
 	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, for example 500/s")

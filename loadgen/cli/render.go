@@ -37,11 +37,11 @@ page).
 
 --preset sets all job names:
 
-  kube-prometheus-stack          the names in this Helm chart
+  kube-prometheus-stack          the Helm chart of this name
   kube-prometheus-stack-managed  the same, but only the API server (managed clusters)
   prometheus                     the Helm chart prometheus-community/prometheus, which
                                  scrapes only the API server
-  stormglass                     the names of 'loadgen observe' and kubernetes-mixin
+  stormglass                     the names that 'loadgen observe' and kubernetes-mixin use
 
 --job changes single names. An empty job name leaves out the component, and the rules,
 panels and dashboards that are only about it.`,

@@ -49,8 +49,8 @@ prevents another run at the same time.
 
 A scenario can define variants: named sets of changed fields, for example to apply the
 remedy of an incident. --variant NAME runs one variant. --variant all runs each variant
-on a new control plane and compares the results. The exit code is then the worst one of
-the variants. From best to worst, the codes are 0, 3, 1, 2, 4.
+on a new control plane and compares the results. The exit code is then the worst exit
+code of the variants (from best to worst: 0, 3, 1, 2, 4).
 
 Hooks are commands that the scenario runs on this machine with your permissions.
 Before you run a scenario from someone else, read its hooks ('loadgen validate' lists
@@ -69,11 +69,11 @@ requests fail for 10 s, or if etcd has used over 90% of its quota. --abort-on no
 disables this default.
 
 Several generators: --workers N divides the load among N load generators (workers).
-With --workers-local, they are processes on this machine. With --image, they are pods
-of a Job that the run removes at the end. With only --workers-listen, you start them
-('loadgen worker'). The process 'loadgen run' scrapes, performs the scenario's actions
-(changes to objects) and checks the gates. If a worker is lost, late or too busy, there
-is no verdict (exit code 3).
+With --workers-local, the workers are processes on this machine. With --image, they are
+pods of a Job that the run removes at the end. With only --workers-listen, you start
+them ('loadgen worker'). The process 'loadgen run' scrapes, performs the scenario's
+actions (changes to objects) and checks the gates. If a worker is lost, late or too
+busy, there is no verdict (exit code 3).
 
 Inside a cluster: --render does not run the scenario. It prints manifests of a Job
 that runs it in the cluster, with the required RBAC (docs/how-to/in-cluster.md).
