@@ -30,8 +30,8 @@ func newAB(signals *interrupts) *cobra.Command {
 		Short: "Decide by repeated runs whether configuration B is worse than A",
 		Long: `Run a scenario with two configurations, A and B, and decide whether B is worse.
 
---a and --b define the configurations. The default is the unchanged scenario. To
-combine several of these values, repeat the flag:
+--a and --b define the configurations. The default is the unchanged scenario. Each value
+has one of these forms; to combine several values, repeat the flag:
 
   bin/controlplane           a controlplane binary
   plane.yaml                 a config file that replaces the scenario's section controlPlane
@@ -52,12 +52,12 @@ that applies:
 
   regressed       B is significantly worse, by at least 5%
   improved        B is significantly better, by at least 5%
-  not regressed   the upper bound of the change is below 10%
+  not regressed   the upper 95% bound of the change is below 10%
   could not tell  no other answer after the last test
 
 The scenario's section compare lists the metrics. By default, the metrics that vary
-least between identical runs (at most five) decide. If these have different answers,
-the first of these answers counts: regressed, could not tell, improved, not regressed.
+least between identical runs (at most five) decide. If their answers differ, the first
+of this list counts: regressed, could not tell, improved, not regressed.
 docs/reference/comparing.md has the probabilities of a wrong answer.
 
 Ctrl-C ends the current run and keeps the finished pairs; --resume DIR continues with

@@ -16,9 +16,9 @@ func newBaseline() *cobra.Command {
 		Use:   "baseline",
 		Short: "Save results of runs for later comparisons",
 		Long: `A baseline is a directory with the results of runs: run.json, result.json and
-scenario.yaml of each run. It has the values of the metrics in the section compare, but
-no time series. CI can store it as an artifact or on a branch. 'loadgen ab --a',
-'loadgen compare' and 'loadgen trend' accept a baseline.`,
+scenario.yaml of each run. These files have the values of the metrics in the section
+compare, but no time series. CI can store a baseline as an artifact or on a branch.
+'loadgen ab --a', 'loadgen compare' and 'loadgen trend' accept a baseline.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -36,7 +36,7 @@ period (--comparison-period), a time without the problem. A failed gate of a run
 also a symptom. The command does not use the run's record of injected faults.
 
 For a recorded run, the comparison period is the first quarter of the time of its
-phases, at most a minute, and the rest is diagnosed. With --prometheus, the last two
+phases, but at most a minute. The rest is diagnosed. With --prometheus, the last two
 minutes are diagnosed, and the comparison period is the hour before. --comparison-period
 and --period change these times. Their value is the name of a phase of the run, or
 FROM,TO in one of these forms:

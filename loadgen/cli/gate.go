@@ -48,8 +48,8 @@ and exactly one other job has the metric, the command uses and reports that job.
 
 A gate or rule without data does not pass. It has no data, for example, if its metric
 was not recorded, or if the phase ended before the first evaluation. The result is then
-NO DATA. It is TOO SHORT if the rule's "for", "offset" or "interval" is longer than the
-run or phase.
+NO DATA, or TOO SHORT if the rule's "for", "offset" or "interval" is longer than the run
+or phase.
 
 --allow-no-data names gates and rules that may have no data. Their result is then
 ALLOWED, and does not change the exit code. If no gate and no rule has data, the run

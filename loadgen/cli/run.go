@@ -45,7 +45,7 @@ Without --kubeconfig, the run starts its own control plane and stops it at the e
 With --kubeconfig, the run uses your cluster. The run asks first, creates only labelled
 objects, and removes them at the end. It ignores the scenario's section controlPlane,
 and refuses a scenario with faults of the control plane. A lock in the cluster
-prevents another run at the same time.
+prevents another run at the same time. --dry-run also checks your permissions.
 
 A scenario can define variants: named sets of changed fields, for example to apply the
 remedy of an incident. --variant NAME runs one variant. --variant all runs each variant

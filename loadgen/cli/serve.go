@@ -45,7 +45,7 @@ original times, so select these times in Grafana. With promtool, set --time. A q
 without a time is evaluated at the end of the latest run.
 
 The server is read-only. Its address must be a loopback address, unless you set
---observe-public. Then each request needs a token, which the printed URL contains.`,
+--observe-public. With this flag, each request needs the token in the printed URL.`,
 		Example: `  loadgen serve runs
   loadgen serve runs/before runs/after --listen 127.0.0.1:9090
   promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,

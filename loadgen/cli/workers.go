@@ -135,10 +135,11 @@ func newWorker() *cobra.Command {
 		Long: `Run one worker: a load generator of 'loadgen run --workers N'. That run is the
 coordinator. It gives each worker part of the loads and simulated nodes.
 
-With --coordinator, the worker connects to the coordinator, which needs
---workers-listen and prints the command of each worker. With --listen, the worker waits
-until the coordinator connects. The pods that 'loadgen run --image' starts use --listen,
-unless that run has --workers-listen. The coordinator reaches them by port forwarding.
+With --coordinator, the worker connects to the coordinator, which must run with
+--workers-listen. It then prints the command of each worker. With --listen, the worker
+waits until the coordinator connects. The pods that 'loadgen run --image' starts use
+--listen, unless that run has --workers-listen. The coordinator reaches them by port
+forwarding.
 
 Environment variables can replace flags: STORMGLASS_COORDINATOR (--coordinator),
 STORMGLASS_WORKER_LISTEN (--listen), STORMGLASS_CA (--ca), STORMGLASS_TOKEN_FILE
