@@ -184,13 +184,13 @@ func AddReasons(res *result.Result, all ...error) {
 	}
 }
 
-// source returns the archive, from which the report draws charts. It returns an untyped nil if there is no archive, so
-// that callers can compare it with nil.
+// source returns the archive with even scrape intervals, from which the report draws charts. It returns an untyped nil
+// if there is no archive, so that callers can compare it with nil.
 func source(rec *rundir.Recorded) chart.Source {
 	if rec.Archive == nil {
 		return nil
 	}
-	return rec.Archive
+	return rec.Archive.Even(rec.Interval)
 }
 
 // Pictures returns the charts of the report on the run in dir, drawn for the run's latest result. It writes nothing.

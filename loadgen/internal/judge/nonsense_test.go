@@ -124,7 +124,7 @@ func TestRunWithoutOwnDigestIsDamaged(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
 	archivetest.Change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) { delete(run, "digest") })
-	if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run, because it the SHA-256 of the file, is missing SHA-256") {
+	if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run: its field `digest`, the SHA-256 of the file, is missing") {
 		t.Errorf("exit code %d, %q", o.code, o.said)
 	}
 }

@@ -93,13 +93,18 @@ func (f Facts) OtherShare() float64 {
 // StealShare returns the share of all processor time that the hypervisor took.
 func (f Facts) StealShare() float64 { return f.share(f.Stolen) }
 
+// NoneIdle reports whether the machine had no idle processor time, so that threads waited for a CPU.
+func (f Facts) NoneIdle() bool { return f.share(f.Used+f.Stolen) >= Full }
+
 // Busy returns the reason why the machine was busy, such as "other programs used 1.0 of 2 processors", or "" if it was
 // not busy.
 func (f Facts) Busy() string {
 	var why []string
-	full := f.share(f.Used+f.Stolen) >= Full
-	if other := f.OtherShare(); other >= MuchOther || full && other >= SomeOther {
+	switch other := f.OtherShare(); {
+	case other >= MuchOther:
 		why = append(why, f.others())
+	case other >= SomeOther && f.NoneIdle():
+		why = append(why, f.others()+", and none was idle")
 	}
 	if f.StealShare() >= Steal {
 		why = append(why, f.stolen())
@@ -123,13 +128,13 @@ func (f Facts) Notes() []string {
 		notes = append(notes, f.stolen())
 	}
 	if f.CPU != nil {
-		notes = append(notes, fmt.Sprintf("processes waited for a CPU %.0f%% of the time", 100**f.CPU))
+		notes = append(notes, fmt.Sprintf("for %.0f%% of the time, a process waited for a CPU", 100**f.CPU))
 	}
 	if f.Memory != nil {
 		notes = append(notes, f.memory())
 	}
 	if f.IO != nil {
-		notes = append(notes, fmt.Sprintf("processes waited for a disk %.0f%% of the time", 100**f.IO))
+		notes = append(notes, fmt.Sprintf("for %.0f%% of the time, a process waited for a disk", 100**f.IO))
 	}
 	return notes
 }

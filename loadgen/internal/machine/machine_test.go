@@ -17,8 +17,8 @@ func TestBusyPastItsBounds(t *testing.T) {
 		"only the run":              {result.Machine{BusySeconds: 20, OwnSeconds: 19.5}, ""},
 		"a small neighbour":         {result.Machine{BusySeconds: 10, OwnSeconds: 7}, ""},
 		"a busy loop":               {result.Machine{BusySeconds: 14, OwnSeconds: 4}, "other programs used 1.0 of 2 processors"},
-		"a neighbour, nothing idle": {result.Machine{BusySeconds: 19, OwnSeconds: 17}, "other programs used 0.2 of 2 processors"},
-		"nothing idle by steal":     {result.Machine{BusySeconds: 17.5, OwnSeconds: 15.5, StealSeconds: 0.8}, "other programs used 0.2 of 2 processors"},
+		"a neighbour, nothing idle": {result.Machine{BusySeconds: 19, OwnSeconds: 17}, "other programs used 0.2 of 2 processors, and none was idle"},
+		"nothing idle by steal":     {result.Machine{BusySeconds: 17.5, OwnSeconds: 15.5, StealSeconds: 0.8}, "other programs used 0.2 of 2 processors, and none was idle"},
 		"a hypervisor":              {result.Machine{BusySeconds: 4, OwnSeconds: 4, StealSeconds: 1.2}, "the hypervisor took 6% of the processors' time"},
 		"little memory":             {result.Machine{BusySeconds: 4, OwnSeconds: 4, MemoryWaitSeconds: new(1.5)}, "processes waited for memory 15% of the time"},
 		"all at once": {result.Machine{BusySeconds: 14, OwnSeconds: 4, StealSeconds: 2, MemoryWaitSeconds: new(2.)},
@@ -68,7 +68,7 @@ func TestMachineOfOldRuns(t *testing.T) {
 func TestNotesTellClients(t *testing.T) {
 	f, _ := Of(&result.Machine{BusySeconds: 5, OwnSeconds: 4, ClientRequests: new(310.), ClientSeconds: new(1.), IOWaitSeconds: new(1.), CPUWaitSeconds: new(4.)}, 10, 2, true)
 	notes := strings.Join(f.Notes(), "; ")
-	for _, want := range []string{"0.5 of 2 processors were in use", "other programs used 0.0 of 2", "other clients sent 31 requests/s", "waited for a CPU 40%", "waited for a disk 10%"} {
+	for _, want := range []string{"0.5 of 2 processors were in use", "other programs used 0.0 of 2", "other clients sent 31 requests/s", "for 40% of the time, a process waited for a CPU", "for 10% of the time, a process waited for a disk"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes %q, want %q", notes, want)
 		}

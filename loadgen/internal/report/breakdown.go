@@ -49,7 +49,7 @@ func partTexts() map[string]partText {
 		result.PartFilters:   {"The API server's request filters, which run before the handler: authentication, authorization and others", 3},
 		result.PartFairness:  {"Waiting in the API server's priority and fairness queues", 4},
 		result.PartAdmission: {"Admission plugins, admission webhooks and policies", 5},
-		result.PartEtcd:      {"Calls from the API server to etcd", 1},
+		result.PartEtcd:      {"Calls from the API server to etcd: network, etcd itself, and waits for a CPU on both sides", 1},
 		result.PartCache:     {"Waiting until the API server's watch cache is up to date", 7},
 
 		result.PartAdmissionOrFairness: {"Admission webhooks, or waiting in the priority and fairness queues; the metrics do not separate the two", 4},
@@ -272,5 +272,5 @@ func (t *terminalWriter) breakdown(r result.Result) {
 			share(result.PartFilters, result.PartAdmission, result.PartAdmissionOrFairness, result.PartCache), shareText(b.Unexplained, b.ClientMean))
 	}
 	t.section(tab)
-	t.wrapped("  ", "lag: delay in loadgen; outside: network or wait for a CPU; APF: wait in the API server's queues")
+	t.wrapped("  ", "lag: in loadgen; outside: network, TLS; APF: the API server's queues; all include waits for a CPU")
 }

@@ -39,8 +39,8 @@ type query struct {
 	// By is empty, the name is the field Name.
 	By   []string
 	Name string
-	// PerPhase names a measurement that is drawn instead of Expr, as one constant value per phase: "offered" (request
-	// rate) or "other programs" (number of processors that they used, if the run started the whole control plane).
+	// PerPhase names a measurement that is drawn instead of Expr, as one constant value per phase: "other
+	// programs" (number of processors that they used, if the run started the whole control plane).
 	PerPhase string `yaml:"perPhase"`
 }
 

@@ -147,7 +147,7 @@ func costTable(r result.Result) table {
 	g := r.Measurements.Generator
 	t := table{
 		Caption: "Resource use over the whole run", Empty: "The process metrics of the components were not recorded.",
-		Head: heads("Process", ">CPU time", ">% of total", ">Peak memory", ">Peak file descriptors"),
+		Head: heads("Process", ">CPU time", ">% of sum", ">Peak memory", ">Peak file descriptors"),
 		Note: fmt.Sprintf("loadgen had at most %s goroutines. The p99 of its garbage collection pauses was %s, and the p99 of the delay of its timers %s.",
 			chart.Count(g.MaxGoroutines), seconds(g.GCPauseP99), seconds(g.SchedulingLag.P99)),
 	}
@@ -174,7 +174,7 @@ func (t *terminalWriter) cost(r result.Result) {
 		return
 	}
 	tab := costTable(r)
-	tab.Head = heads("~RESOURCE USE", ">CPU time", ">% of total", ">peak memory", ">peak descriptors")
+	tab.Head = heads("~RESOURCE USE", ">CPU time", ">% of sum", ">peak memory", ">peak descriptors")
 	t.section(&tab)
 	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {
 		t.line(terminal.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed because of the generator, %s because of the API server",

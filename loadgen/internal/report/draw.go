@@ -161,9 +161,6 @@ func (p *page) perPhase(q query, g chart.Grid) chart.Line {
 
 // ofPhase returns a measurement that queries can name in PerPhase, or NaN if the phase does not have it.
 func (p *page) ofPhase(name string, phase result.Phase) float64 {
-	if name == "offered" {
-		return sums(phase).offered
-	}
 	if f, ok := machine.Of(phase.Machine, phase.Seconds(), p.result.Run.Host.CPUs, machine.Ours(p.result.Run)); ok && f.Others != nil {
 		return *f.Others // "other programs"
 	}

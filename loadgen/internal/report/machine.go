@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/bools"
 	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -46,6 +47,21 @@ func busyMachine(r result.Result) string {
 	return "The machine was busy, so latencies may be too high: " + terminal.Clean(strings.Join(why, ", ")) + ". " + hint
 }
 
+// noneIdle returns a sentence about the phases without idle processor time, or "". Usually the control plane itself uses
+// all processors, which is no reason against the verdict.
+func noneIdle(r result.Result) string {
+	var phases []string
+	for _, p := range r.Measurements.Phases {
+		if f, ok := machine.Of(p.Machine, p.Seconds(), r.Run.Host.CPUs, machine.Ours(r.Run)); ok && f.NoneIdle() {
+			phases = append(phases, fmt.Sprintf("%s (%.1f of %d in use)", terminal.Clean(p.Name), f.Used+f.Stolen, f.Processors))
+		}
+	}
+	if phases == nil {
+		return ""
+	}
+	return "No processor of this machine was idle in " + listed(phases) + ": latencies include waits for a CPU. Use more processors or less load."
+}
+
 // decides reports whether the value of a gate that judges a duration comes from the phase.
 func decides(r result.Result, p result.Phase) bool {
 	return slices.ContainsFunc(r.Gates, func(g result.Gate) bool { return g.Unit == "seconds" && g.WorstPhase == p.Name })
@@ -66,6 +82,6 @@ func generatorState(r result.Result) string {
 	if !measuredToTheEnd(r.Measurements) || g.SchedulingLag.Count == 0 || len(g.Saturated) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("The load generator kept up (not saturated): in the whole run, its timers fired at most %s late (p99 %s).",
-		seconds(g.SchedulingLag.Max), seconds(g.SchedulingLag.P99))
+	return fmt.Sprintf("The load generator kept up (not saturated): in the whole run, the p99 of its timer delay was %s (limit 100 ms), and the maximum %s.",
+		seconds(g.SchedulingLag.P99), seconds(g.SchedulingLag.Max))
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestBusyMachineIsOneLine(t *testing.T) {
 // Near the verdict, the page says whether the load generator kept up. If there is a symptom but no diagnosis, it names
 // the command that makes one.
 func TestPageTellsTheGeneratorsState(t *testing.T) {
-	const kept, diagnose = "The load generator kept up (not saturated): in the whole run, its timers fired at most 193 ms late (p99 61 ms).", "<code>loadgen diagnose DIR</code>"
+	const kept, diagnose = "The load generator kept up (not saturated): in the whole run, the p99 of its timer delay was 61 ms (limit 100 ms), and the maximum 193 ms.", "<code>loadgen diagnose DIR</code>"
 	r := stormRun() // its fsyncs are slower than the guideline
 	r.Measurements.Generator.SchedulingLag = result.Latency{Count: 100, P99: .061, Max: .193}
 	page := render(t, r, nil)
@@ -76,5 +77,26 @@ func TestPageTellsTheGeneratorsState(t *testing.T) {
 	r.Measurements.Generator, r.Diagnosis, r.Key = result.Generator{}, nil, nil
 	if page := render(t, r, nil); strings.Contains(page, "The load generator kept") || strings.Contains(page, diagnose) {
 		t.Error("the page tells a state that was not recorded")
+	}
+}
+
+// If the run itself used all processors, the report says so, because the latencies then include waits for a CPU. This is
+// not a reason against the verdict.
+func TestFullMachineIsAFact(t *testing.T) {
+	r := stormRun()
+	for i, used := range []float64{1.2, 1.97, 1.8} {
+		p := &r.Measurements.Phases[i]
+		p.Machine = &result.Machine{Processors: 2, BusySeconds: used * p.Seconds(), OwnSeconds: used * p.Seconds()}
+	}
+	names := []string{r.Measurements.Phases[1].Name, r.Measurements.Phases[2].Name}
+	want := fmt.Sprintf("No processor of this machine was idle in %s (2.0 of 2 in use) and %s (1.8 of 2 in use): latencies include waits for a CPU.", names[0], names[1])
+	var pull bytes.Buffer
+	if err := Summary(&pull, r); err != nil {
+		t.Fatal(err)
+	}
+	for where, text := range map[string]string{"terminal": strings.Join(strings.Fields(summary(t, r, TerminalOptions{})), " "), "page": render(t, r, nil), "pull request": pull.String()} {
+		if !strings.Contains(text, want) || strings.Contains(text, "machine was busy") {
+			t.Errorf("the %s does not contain %q", where, want)
+		}
 	}
 }

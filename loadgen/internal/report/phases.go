@@ -91,7 +91,7 @@ func (t *terminalWriter) phases(r result.Result) {
 	for _, column := range []struct {
 		at    int
 		title string
-	}{{phaseLoad, "p50 to p99 of the slowest load"}, {phaseWatches, "watches open"}, {phasePods, "pods ready"}} {
+	}{{phaseLoad, "p50 to p99 are of the load with the highest p99"}, {phaseWatches, "watches open"}, {phasePods, "pods ready"}} {
 		if tab.natural() > t.width+nameRoom {
 			if cells := tab.takeColumn(column.at); cells != "" {
 				below = append(below, column.title+": "+cells)

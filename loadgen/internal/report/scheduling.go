@@ -82,7 +82,7 @@ func (t *terminalWriter) scheduling(r result.Result) {
 		return
 	}
 	slices.SortStableFunc(all, func(a, b result.Scheduling) int { return cmp.Compare(b.Attempts, a.Attempts) })
-	tab := newTable("SCHEDULER", ">attempts", ">choosing, mean", ">binding, mean", "~slowest plugins when choosing a node")
+	tab := newTable("SCHEDULER", ">attempts", ">choosing, mean", ">binding, mean", "~slowest plugins, % of the time to choose a node")
 	for _, s := range all[:min(len(all), terminalSplits)] {
 		choosing, binding := 0.0, 0.0
 		for _, e := range s.Points {

@@ -19,8 +19,8 @@ const summaryDetail = 300
 func Summary(w io.Writer, r result.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", inMarkdown(runWord(r)), inMarkdown(runName(r)), inMarkdown(headline(r)))
-	if busy := busyMachine(r); busy != "" {
-		fmt.Fprintf(&b, "\n%s\n", inMarkdown(busy))
+	for _, text := range given(busyMachine(r), noneIdle(r)) {
+		fmt.Fprintf(&b, "\n%s\n", inMarkdown(text))
 	}
 	if rest := otherReasons(r); len(rest) > 0 {
 		b.WriteString("\n")

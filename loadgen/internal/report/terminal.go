@@ -107,6 +107,11 @@ func (t *terminalWriter) header(r result.Result) {
 	for _, w := range cleaned(r.Run.Warnings) {
 		t.line(t.paint("nodata", terminal.Shorten("warning: "+w, t.width)))
 	}
+	if text := noneIdle(r); text != "" {
+		for _, l := range terminal.Wrap("note: "+text, t.width) {
+			t.line(t.paint("dim", l))
+		}
+	}
 	for _, note := range cleaned(r.Notes) {
 		lines := []string{terminal.Shorten("note: "+note, t.width)}
 		if !t.reported { // the whole text is nowhere else

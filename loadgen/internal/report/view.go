@@ -27,6 +27,7 @@ type page struct {
 	Headline        string
 	Description     string
 	Machine         string // the phases in which the machine was busy, and the reason; empty if it never was
+	NoneIdle        string // the phases without idle processor time, or ""
 	Generator       string // text which says that the load generator was fast enough, or ""
 	Diagnose        bool   // whether the page names the command that looks for causes
 	Warnings, Notes []string
@@ -72,7 +73,7 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	}
 	head := headline(r)
 	p.Scenario, p.Class, p.Word = runName(r), cmp.Or(style(r.Verdict), "nodata"), runWord(r)
-	p.Machine, p.Generator, p.Diagnose = busyMachine(r), generatorState(r), undiagnosed(r)
+	p.Machine, p.NoneIdle, p.Generator, p.Diagnose = busyMachine(r), noneIdle(r), generatorState(r), undiagnosed(r)
 	p.Warnings, p.Notes = cleaned(r.Run.Warnings), cleaned(r.Notes)
 	p.Headline, p.Description = strings.ToUpper(head[:1])+head[1:]+".", terminal.Clean(s.Description)
 	p.Facts, p.Reasons = facts(r), otherReasons(r)
@@ -108,7 +109,7 @@ func facts(r result.Result) []fact {
 	if r.Run.Cluster.Bundled {
 		plane = cmp.Or(plane, "bundled")
 	}
-	f := []fact{{"Duration of the phases", chart.Format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
+	f := []fact{{"From first to last phase", chart.Format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
 	if v := kubernetesText(r.Run.Versions); v != "" {
 		f = append(f, fact{"Kubernetes", v})
 	}
@@ -116,7 +117,7 @@ func facts(r result.Result) []fact {
 		f = append(f, fact{"etcd", v})
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {
-		f = append(f, fact{"Simulated nodes", chart.Count(n.Count) + ", fidelity " + terminal.Clean(n.Fidelity)})
+		f = append(f, fact{"Simulated nodes", chart.Count(n.Count) + " (fidelity " + terminal.Clean(n.Fidelity) + ")"})
 	}
 	return append(f,
 		fact{"Started", r.Run.Started.UTC().Format("2006-01-02 15:04:05 UTC")},

@@ -118,7 +118,7 @@ func Page(ctx context.Context, dir, scenario string, a *archive.Archive, l repor
 	}
 	var src chart.Source
 	if a != nil {
-		src = a
+		src = a.Even(rec.Interval)
 	}
 	var b bytes.Buffer
 	err = report.LiveHTML(ctx, &b, r, rec.Timeline, rec.Slots, text, src, l)

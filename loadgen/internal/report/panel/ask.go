@@ -140,8 +140,10 @@ func ranges(expr string) []time.Duration {
 	return all
 }
 
-// ranked evaluates expr. If expr is a topk or bottomk, ranked sorts equal values by their labels. Prometheus instead
-// keeps the order of the series, which is random for a quotient: the same archive would give different lines each time.
+// ranked evaluates expr. Of a topk or bottomk, it returns every series that ranks high enough at some time, with all its
+// values. Prometheus would return a series only at the times at which it ranks high enough, so that a reader would take
+// its last value there for its value at the end. Equal values rank by their labels. Prometheus instead keeps the order
+// of the series, which is random for a quotient: the same archive would give different lines each time.
 func ranked(ctx context.Context, src chart.Source, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -162,8 +164,8 @@ func ranked(ctx context.Context, src chart.Source, expr string, start, end time.
 	return highest(series, int(most.Val), rank.Op == parser.BOTTOMK), nil
 }
 
-// highest keeps, at each time, the `most` points with the highest values, or with the lowest if lowest is set. NaN
-// ranks last.
+// highest returns the series that are among the `most` series with the highest values at some time, or with the lowest
+// if lowest is set. NaN ranks last.
 func highest(series []chart.Series, most int, lowest bool) []chart.Series {
 	type candidate struct {
 		series int
@@ -176,7 +178,7 @@ func highest(series []chart.Series, most int, lowest bool) []chart.Series {
 			at[p.T.UnixMilli()] = append(at[p.T.UnixMilli()], candidate{i, p})
 		}
 	}
-	kept := make([][]chart.Point, len(series))
+	kept := make([]bool, len(series))
 	for _, candidates := range at {
 		slices.SortStableFunc(candidates, func(a, b candidate) int {
 			x, y := a.point.V, b.point.V
@@ -189,14 +191,13 @@ func highest(series []chart.Series, most int, lowest bool) []chart.Series {
 			return cmp.Compare(y, x)
 		})
 		for _, c := range candidates[:min(most, len(candidates))] {
-			kept[c.series] = append(kept[c.series], c.point)
+			kept[c.series] = true
 		}
 	}
 	var out []chart.Series
-	for i, points := range kept {
-		if len(points) > 0 {
-			slices.SortFunc(points, func(a, b chart.Point) int { return a.T.Compare(b.T) })
-			out = append(out, chart.Series{Labels: series[i].Labels, Points: points})
+	for i, s := range series {
+		if kept[i] {
+			out = append(out, s)
 		}
 	}
 	return out

@@ -62,7 +62,7 @@ func TestRankOfEqualValuesIsByLabels(t *testing.T) {
 	}
 }
 
-func TestRankIsByValueAtEachTime(t *testing.T) {
+func TestSeriesThatRankAtSomeTimeAreWhole(t *testing.T) {
 	line := func(name string, values ...float64) chart.Series {
 		s := chart.Series{Labels: map[string]string{"n": name}}
 		for i, v := range values {
@@ -80,10 +80,10 @@ func TestRankIsByValueAtEachTime(t *testing.T) {
 		}
 		return n
 	}
-	if got, want := count(highest(given(), 1, false)), map[string]int{"b": 2, "c": 1}; !reflect.DeepEqual(got, want) {
+	if got, want := count(highest(given(), 1, false)), map[string]int{"b": 3, "c": 3}; !reflect.DeepEqual(got, want) {
 		t.Errorf("highest: %v, want %v", got, want)
 	}
-	if got, want := count(highest(given(), 1, true)), map[string]int{"a": 1, "b": 1, "c": 1}; !reflect.DeepEqual(got, want) {
+	if got, want := count(highest(given(), 1, true)), map[string]int{"a": 3, "b": 3, "c": 3}; !reflect.DeepEqual(got, want) {
 		t.Errorf("lowest: %v, want %v", got, want)
 	}
 	if got, want := count(highest(given(), 9, false)), map[string]int{"a": 3, "b": 3, "c": 3}; !reflect.DeepEqual(got, want) {
