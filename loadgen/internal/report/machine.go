@@ -47,8 +47,8 @@ func busyMachine(r result.Result) string {
 	return "The machine was busy, so latencies may be too high: " + terminal.Clean(strings.Join(why, ", ")) + ". " + hint
 }
 
-// noneIdle returns a sentence about the phases without idle processor time, or "". Usually the control plane itself uses
-// all processors, which is no reason against the verdict.
+// noneIdle returns a sentence about the phases without idle processor time, or "". Usually the run itself uses all
+// processors, so the sentence does not change the verdict.
 func noneIdle(r result.Result) string {
 	var phases []string
 	for _, p := range r.Measurements.Phases {
