@@ -171,7 +171,7 @@ type FaultKind struct {
 	// should begin.
 	Lead time.Duration
 
-	// On lists the kinds of component that the fault may name; empty means all kinds.
+	// On lists the kinds of component that a request for this fault may name as targets; empty means all kinds.
 	On []string
 	// AllByDefault reports whether a fault that names no components affects all components of the kinds in On.
 	AllByDefault bool

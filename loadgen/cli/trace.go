@@ -75,7 +75,7 @@ JSON for Jaeger.`,
 					return !strings.HasPrefix(id, strings.ToLower(args[1]))
 				})
 				if len(all) != 1 && !found {
-					return exitcode.Usagef("%q names no pod, and %d trace IDs begin with it ('loadgen trace %s' lists both)", args[1], len(all), dir)
+					return exitcode.Usagef("%q is neither the name of a pod nor the beginning of exactly one trace ID: %d trace IDs begin with it ('loadgen trace %s' lists pods and trace IDs)", args[1], len(all), dir)
 				}
 			}
 			switch export {

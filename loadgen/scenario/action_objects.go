@@ -88,7 +88,7 @@ func (v *validator) objectAction(path string, a *Action) {
 			v.oneOf(path+".propagation", a.Propagation, propagationPolicies...)
 		}
 		if a.Collection && (len(a.Target.Names) > 0 || a.Target.Share != nil) {
-			v.fail(path+".collection", "select by labels, or leave out collection", "collection deletes all objects, so it cannot be combined with names or share")
+			v.fail(path+".collection", "select by labels, or leave out collection", "collection deletes all selected objects in one request, so it cannot be combined with names or share")
 		}
 	case "evict", "exec":
 		if a.Target.Resource != "pods" && a.Target.Resource != "" {

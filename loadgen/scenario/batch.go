@@ -86,7 +86,8 @@ func (s *Scenario) Batches() []PlacedBatch {
 	return all
 }
 
-// Batch returns a copy of the fields of a load of kind "objects". For other kinds, Has of the result returns false.
+// Batch returns a copy of the fields of a load of kind "objects". For other kinds, the result is an empty Batch, whose
+// method Has returns false.
 func (l *Load) Batch() *Batch {
 	return &Batch{
 		Templates: l.Templates, Iterations: l.Iterations, FromIteration: l.FromIteration, ToIteration: l.ToIteration,

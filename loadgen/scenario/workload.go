@@ -51,7 +51,7 @@ func (v *validator) workload(path string, a, deploy *Action) {
 	if kind != Deployment {
 		v.onlyFor(path, kind, []field{{"maxSurge", a.MaxSurge != "", Deployment}})
 		if a.MaxUnavailable != "" && isZero(a.MaxUnavailable) {
-			v.fail(path+".maxUnavailable", "at least 1", "with maxUnavailable 0, no pod could be replaced")
+			v.fail(path+".maxUnavailable", "write at least 1", "with maxUnavailable 0, no pod of this kind could be replaced")
 		}
 	} else if isZero(a.MaxSurge) && isZero(a.MaxUnavailable) {
 		v.fail(path, "set one of them above 0", "with maxSurge and maxUnavailable both 0, no pod could be replaced")

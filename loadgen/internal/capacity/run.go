@@ -27,7 +27,7 @@ import (
 
 // RunOptions configures a search on real control planes.
 type RunOptions struct {
-	run.Options // options of each trial; Scenario has no load set yet
+	run.Options // options of each trial; each trial reads its Scenario by Read
 	// Read reads the scenario and applies the settings `sets`, which include the load.
 	Read  func(sets []string) (*scenario.Scenario, error)
 	Width float64

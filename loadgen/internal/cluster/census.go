@@ -42,8 +42,7 @@ type member struct {
 }
 
 const (
-	// maxMembers is the maximum number of objects of a batch for which the census renders every object from its
-	// template.
+	// maxMembers is the size of the largest batch for which the census renders every object from its template.
 	maxMembers = 50_000
 	// maxLooked limits census.looked, and so the time of a forecast. If the census examines more objects, it reports
 	// the effects of actions as unknown.

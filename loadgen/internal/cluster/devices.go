@@ -35,7 +35,7 @@ func (t *Target) makeDeviceClass(ctx context.Context, client kubernetes.Interfac
 	_, err := client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("create deviceclass %s: %w (nodes.devices needs %s, which Kubernetes has since 1.34)", class.Name, err, resourcev1.SchemeGroupVersion)
+		return fmt.Errorf("create deviceclass %s: %w (nodes.devices needs %s, which requires Kubernetes 1.34 or newer)", class.Name, err, resourcev1.SchemeGroupVersion)
 	case err != nil:
 		return fmt.Errorf("create deviceclass %s: %w", class.Name, err)
 	}

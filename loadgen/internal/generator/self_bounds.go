@@ -106,7 +106,7 @@ func passedBounds(g result.Generator, l Limits) []string {
 			g.MaxRSSBytes/1e6, limit/1e6, MaxMemoryShare*100)
 	}
 	if limit := MaxDescriptorShare * float64(l.Descriptors); limit > 0 && float64(g.MaxDescriptors) > limit {
-		add("loadgen had %d open file descriptors (limit %.0f, which is %.0f%% of its limit)",
+		add("loadgen had %d open file descriptors (bound %.0f, which is %.0f%% of the limit of the process)",
 			g.MaxDescriptors, limit, MaxDescriptorShare*100)
 	}
 	return passed

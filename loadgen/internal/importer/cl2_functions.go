@@ -72,7 +72,7 @@ func toFloat(v any) (float64, error) {
 func arithmetic(name string, whole bool, fold func(a, b float64) float64) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if len(args) == 0 {
-			return nil, fmt.Errorf("function %s has no arguments", name)
+			return nil, fmt.Errorf("function %s needs at least one argument", name)
 		}
 		symbolic, drawn := false, false
 		var words []string

@@ -51,7 +51,7 @@ func (b below) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// place returns the text of err, which begins with a file name, with the directory b in front.
+// place returns the text of err, which begins with a file name. It puts the directory b in front of this name.
 func (b below) place(err error) string {
 	if b == "." {
 		return err.Error()

@@ -187,7 +187,7 @@ func (k *stages) stage(s *stage) {
 		at = d.at("")
 	}
 	if ownDelay || s.spec.has("weightFrom") {
-		s.item.remark(nil, at, "stage %s: annotations do not set an object's delay or weight; all objects use the stage's values", s.name)
+		s.item.remark(nil, at, "stage %s: delays and weights from an object's annotations are not supported; all objects use the values of the stage", s.name)
 	}
 	if s.untilGrace {
 		s.item.remark(nil, d.at("jitterDurationFrom"), "stage %s: all pods are assumed to have a grace period of %s", s.name, gracePeriod)

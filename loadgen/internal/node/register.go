@@ -97,8 +97,8 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	return done
 }
 
-// order returns the kubelet's index plus its number of starts. It differs for each start of one kubelet. lateEvery and
-// informedEvery select starts by this number.
+// order returns the kubelet's index plus its number of starts. It increases with each start of the kubelet.
+// lateEvery and informedEvery use it to choose every Nth start.
 func (k *kubelet) order() int { return k.index + k.lives }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }

@@ -76,8 +76,8 @@ func (c *forecast) least(d *placed, rooms []room) int {
 	return d.Replicas
 }
 
-// demands returns the demand for each resource, summed over all workloads. If `more` is not nil, demands adds one more
-// pod of that workload. It omits nodes with taints and the pods of DaemonSets on these nodes.
+// demands returns, for each resource, the demand of all workloads and the room on the nodes. If `more` is not nil, demands
+// adds one more pod of that workload. Nodes with taints, and the pods of DaemonSets on them, do not count.
 func (c *forecast) demands(more *placed) []demand {
 	rooms := c.rooms(scenario.Deployment)
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}

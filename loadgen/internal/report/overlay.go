@@ -391,7 +391,7 @@ func keySection(runs []Overlaid) document.Section {
 		}
 	}
 	return document.Section{
-		ID: "key", Title: "Key metrics", Table: abreastTable("Key metrics", "Verb, etcd member or result", runs, rows),
+		ID: "key", Title: "Key metrics", Table: abreastTable("Key metrics", "Verb, etcd member or scheduling result", runs, rows),
 		Hint: "p99 of the whole run, or the number of leader changes.",
 	}
 }

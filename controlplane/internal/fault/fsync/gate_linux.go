@@ -43,7 +43,7 @@ func (g *gate) set(d Delay) error {
 func installOnAllThreads() (int, error) {
 	arch, ok := auditArch()
 	if !ok {
-		return -1, fmt.Errorf("the seccomp filter for %s is missing", runtime.GOARCH)
+		return -1, fmt.Errorf("controlplane has no seccomp filter for %s", runtime.GOARCH)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -90,7 +90,7 @@ func (a appender) Append(_ storage.SeriesRef, l labels.Labels, t int64, v float6
 }
 
 func (appender) AppendHistogram(storage.SeriesRef, labels.Labels, int64, *histogram.Histogram, *histogram.FloatHistogram) (storage.SeriesRef, error) {
-	return 0, errors.New("rules that are evaluated over a run's archive can record only plain numbers")
+	return 0, errors.New("over a run's archive, recording rules can record only floats, not native histograms")
 }
 
 func (appender) Commit() error                     { return nil }
@@ -134,8 +134,8 @@ type Hidden struct {
 type view struct {
 	inner  storage.Queryable
 	hidden []Hidden
-	// end is the time of the last scrape, and step the interval at which that scrape is repeated,
-	// both in milliseconds. A step of zero means that the scrape is not repeated.
+	// end is the time of the last scrape. After it, the view returns the samples of this scrape again at every step, as
+	// if nothing changed. Both are in milliseconds. A step of zero means that nothing is repeated.
 	end, step int64
 }
 

@@ -216,7 +216,8 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	var all []episode
 	var run []archive.Point
 	gap := 0
-	// before is the start of the episode: the time of the value before it, because a rate covers the time since then.
+	// before is the start of the episode. It is the time of the last value before the episode, because the first rate in
+	// the episode covers the time since that value.
 	var before, after time.Time
 	var previous time.Time
 	var seen time.Time           // time of the last value of run or, if later, of the last NaN (no calls) after run

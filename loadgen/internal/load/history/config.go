@@ -19,31 +19,31 @@ const (
 	maxRegisters  = 1000
 )
 
-// Config configures a history. For a field that is zero, the default in brackets applies.
+// Config configures a history. A field that is zero gets its default.
 type Config struct {
 	// Name is the load's name. It is the prefix of the names of the ConfigMaps.
 	Name string
-	// Clients is the number of clients. Each client performs one operation at a time [5].
+	// Clients is the number of clients (default 5). Each client performs one operation at a time.
 	Clients int
-	// Registers is the number of ConfigMaps that the clients use [5].
+	// Registers is the number of ConfigMaps that the clients use (default 5).
 	Registers int
-	// Rate is the number of arrivals per second of all clients together [20]. An arrival that writes usually reads the
-	// register first.
+	// Rate is the number of arrivals per second of all clients together (default 20). An arrival that writes usually reads
+	// the register first.
 	Rate float64
-	// Watchers is the number of watchers [3]. Each watches all registers, on its own connection. A negative number
+	// Watchers is the number of watchers (default 3). Each watches all registers, on its own connection. A negative number
 	// means no watchers.
 	Watchers int
 	// Length is the length of the run. A run that would exceed MaxOperations is rejected. Zero means unknown.
 	Length time.Duration
-	// Timeout is the time limit of an operation [5s]. Afterwards, the outcome of the operation is unknown.
+	// Timeout is the time limit of an operation (default 5s). Afterwards, the outcome of the operation is unknown.
 	Timeout time.Duration
-	// Quiet is the wait before the final reads [2s]. It gives the API server time to execute writes that are still in
-	// flight.
+	// Quiet is the wait before the final reads (default 2s). It gives the API server time to execute writes that are still
+	// in flight.
 	Quiet time.Duration
-	// Drain is the time limit for the watchers to reach the final state [30s]. Events that arrive later count as
+	// Drain is the time limit for the watchers to reach the final state (default 30s). Events that arrive later count as
 	// missed. Drain must be longer than the time that a watch cache needs to reconnect to etcd.
 	Drain time.Duration
-	// JudgeWithin is the time limit for the searches for a linear order, for all registers together [60s].
+	// JudgeWithin is the time limit for the searches for a linear order, for all registers together (default 60s).
 	JudgeWithin time.Duration
 	// Dir is the run directory, in which the load writes evidence of violations. Empty means that it writes none.
 	Dir string

@@ -240,7 +240,7 @@ func (s *protoScanner) content(n uint64) error {
 	return s.ended()
 }
 
-// kept reads bytes of a string that the scanner needs. It returns the number of bytes read.
+// kept consumes the bytes of p that belong to a string whose value the scanner needs. It returns their number.
 func (s *protoScanner) kept(p []byte) (int, error) {
 	n := int(min(s.need, uint64(len(p))))
 	token := p[:n]

@@ -27,7 +27,8 @@ func (t *tally) add(o tally) {
 // rare contains counts that change so rarely that all connections can share them.
 type rare struct {
 	malformed, reconnects, relists atomic.Int64
-	// duplicated and reordered count events that are not deliveries of measured writes.
+	// duplicated and reordered count such events of writes that the load did not measure. For measured writes, the counts
+	// are in deliveries.
 	duplicated, reordered atomic.Int64
 }
 
