@@ -38,11 +38,11 @@ type Diagnosis struct {
 	Lacked  []string `json:"lacked,omitempty"` // signals that had no data
 }
 
-// MachineUse compares how other programs used the generator's machine in the comparison period and in the diagnosed
-// time.
+// MachineUse compares the use of the generator's machine in the comparison period and in the diagnosed time.
 type MachineUse struct {
-	Processors float64  `json:"processors"`
-	Others     Compared `json:"others"` // processors used by other programs, without clients of the API server
+	Processors float64   `json:"processors"`
+	Used       *Compared `json:"used,omitempty"` // processors used by all programs
+	Others     Compared  `json:"others"`         // processors used by other programs, without clients of the API server
 	// Steal: processors that the hypervisor gave to other machines
 	Steal      Compared  `json:"steal"`
 	MemoryWait *Compared `json:"memoryWait,omitempty"` // fraction of the time in which some process waited for memory

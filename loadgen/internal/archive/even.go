@@ -38,9 +38,9 @@ type (
 		gap int64
 	}
 	evenIterator struct {
-		chunkenc.Iterator
-		gap, next int64 // next is the earliest time of the next sample
-		at        chunkenc.ValueType
+		chunkenc.Iterator // its Seek may stop at any sample
+		gap               int64
+		begun             bool
 	}
 )
 
@@ -62,29 +62,19 @@ func (s evenSeries) Iterator(used chunkenc.Iterator) chunkenc.Iterator {
 
 // Next implements chunkenc.Iterator. It keeps every staleness marker.
 func (it *evenIterator) Next() chunkenc.ValueType {
-	for {
-		it.at = it.Iterator.Next()
-		if it.at == chunkenc.ValNone {
-			return it.at
+	if !it.begun {
+		it.begun = true
+		return it.Iterator.Next()
+	}
+	for next := it.AtT() + it.gap; ; {
+		kind := it.Iterator.Next()
+		if kind == chunkenc.ValNone || it.AtT() >= next {
+			return kind
 		}
-		if t := it.AtT(); t >= it.next {
-			it.next = t + it.gap
-			return it.at
-		}
-		if it.at == chunkenc.ValFloat {
+		if kind == chunkenc.ValFloat {
 			if _, v := it.At(); value.IsStaleNaN(v) {
-				return it.at
+				return kind
 			}
 		}
 	}
-}
-
-// Seek implements chunkenc.Iterator. It reads all samples before t, because they determine which ones it omits.
-func (it *evenIterator) Seek(t int64) chunkenc.ValueType {
-	for it.at == chunkenc.ValNone || it.AtT() < t {
-		if it.Next() == chunkenc.ValNone {
-			return chunkenc.ValNone
-		}
-	}
-	return it.at
 }

@@ -171,8 +171,8 @@ func symptomText(e result.Evidence, under result.Span) string {
 	return terminal.Clean(what + " from " + e.Began.UTC().Format(layoutWithin(under)))
 }
 
-// machineText describes how much other work ran on the generator's machine in the diagnosed time and in the comparison
-// period: "other programs used 1.04 of 2 processors (0.02 in the comparison period)".
+// machineText describes the use of the generator's machine in the diagnosed time and in the comparison period: "1.97 of 2
+// processors were in use (0.41 in the comparison period); other programs used 1.04 of 2 processors (0.02 in ...)".
 func machineText(m *result.MachineUse) string {
 	if m == nil {
 		return ""
@@ -185,7 +185,11 @@ func machineText(m *result.MachineUse) string {
 	}
 	processors := func(v float64) string { return fmt.Sprintf("%.2f", v) }
 	percent := func(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
-	all := []string{fmt.Sprintf("other programs used %s of %g processors%s", processors(m.Others.Under), m.Processors, calm(m.Others, processors))}
+	var all []string
+	if m.Used != nil {
+		all = append(all, fmt.Sprintf("%s of %g processors were in use%s", processors(m.Used.Under), m.Processors, calm(*m.Used, processors)))
+	}
+	all = append(all, fmt.Sprintf("other programs used %s of %g processors%s", processors(m.Others.Under), m.Processors, calm(m.Others, processors)))
 	if m.Steal.Under >= 0.01 {
 		all = append(all, "the hypervisor gave "+processors(m.Steal.Under)+" processors to other machines"+calm(m.Steal, processors))
 	}

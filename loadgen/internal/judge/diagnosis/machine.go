@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// machineUse compares the comparison period with the diagnosed time: how much other programs and the hypervisor used
-// the generator's machine. It returns nil if this was not recorded, for example because the generator did not run.
+// machineUse compares the comparison period with the diagnosed time: how much all programs, other programs and the
+// hypervisor used the generator's machine. It returns nil if this was not recorded, for example because the generator did not run.
 func machineUse(ctx context.Context, source Source, o Options) (*result.MachineUse, error) {
 	m := &result.MachineUse{}
 	_, processors, err := means(ctx, source, o, `max(stormglass_machine_processors)`)
@@ -20,6 +20,7 @@ func machineUse(ctx context.Context, source Source, o Options) (*result.MachineU
 		expr string
 		set  func(result.Compared)
 	}{
+		{`sum(rate(stormglass_machine_busy_seconds_total[$range]))`, func(c result.Compared) { m.Used = &c }},
 		{known.Parts["others"], func(c result.Compared) { m.Others = c }},
 		{`sum(rate(stormglass_machine_steal_seconds_total[$range]))`, func(c result.Compared) { m.Steal = c }},
 		{`sum(rate(stormglass_machine_memory_wait_seconds_total[$range]))`, func(c result.Compared) { m.MemoryWait = &c }},
