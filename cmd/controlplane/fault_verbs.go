@@ -25,7 +25,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 	for _, field := range v.Takes {
 		switch field {
 		case "components":
-			usage := "`name` of a component, as in 'controlplane fault --help' (repeatable)"
+			usage := "`name` of a component or kind, in a form that 'controlplane fault --help' lists (repeatable)"
 			if v.OfMembers() {
 				usage = "`name` of a member, etcd for all members, etcd-leader or etcd-follower (repeatable)"
 			}
@@ -38,7 +38,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 			flags.DurationVar(&f.Delay, "delay", 0, "`duration` by which "+v.Delays+" is delayed, for example 25ms")
 		case "jitter":
 			flags.DurationVar(&f.Jitter, "jitter", 0, "maximum random `duration` to add to or subtract from --delay, for example 5ms")
-			flags.Int64Var(&f.Seed, "seed", 0, "seed (`number`) of the random jitter; the same seed gives the same jitter")
+			flags.Int64Var(&f.Seed, "seed", 0, "random seed of the jitter; the same `number` gives the same jitter")
 		case "files":
 			flags.StringVar(&f.Files, "files", "", "`files` with slow fsync: wal (the write-ahead log, the default) or all (also the database and snapshots)")
 		case "limit":
@@ -66,7 +66,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "to":
 			flags.StringVar(&f.To, "to", "", "minor `version` to change to, for example 1.36")
 		case "timeout":
-			flags.Func("timeout", "timeout of the API server for the webhook, in whole `seconds`: 1s to 30s (default 10s)", readSeconds(&f.TimeoutSeconds))
+			flags.Func("timeout", "maximum `time` that the API server waits for the webhook, 1s to 30s in whole seconds (default 10s)", readSeconds(&f.TimeoutSeconds))
 		}
 	}
 }

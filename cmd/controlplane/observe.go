@@ -21,7 +21,7 @@ type observerOptions struct {
 }
 
 func (o *observerOptions) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.addr, "observe", "", "serve the metrics over the Prometheus query API at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.StringVar(&o.addr, "observe", "", "serve the metrics over the Prometheus query API at this `address`: --observe=HOST:PORT, or --observe alone for a free port of 127.0.0.1")
 	flags.Lookup("observe").NoOptDefVal = "127.0.0.1:0"
 	flags.BoolVar(&o.public, "observe-public", false, "allow an address other than loopback in --observe; the server has no password, so anyone who can reach the address can read the metrics")
 	flags.StringVar(&o.binary, "loadgen", "", "loadgen `binary` for --observe (default: next to controlplane, then PATH)")

@@ -45,8 +45,8 @@ write-ahead log are delayed (--files). Data stays as durable as before. The faul
 Linux with seccomp, but not root.
 
 Metrics: etcd_disk_wal_fsync_duration_seconds, and the latency of all writes. A slow
-leader hurts more than a slow follower, because the other members are enough for a
-quorum.`,
+follower hurts less than a slow leader, because the other members form a quorum without
+it.`,
 			Example: `  controlplane fault slow-fsync --member etcd-0 --delay 25ms --for 1m
   controlplane fault slow-fsync --member etcd --delay 10ms --jitter 5ms --files all`,
 			Takes: []string{"components", "for", "delay", "jitter", "files"}, Needs: []string{"components", "delay"}, Delays: "each call",
@@ -55,10 +55,10 @@ quorum.`,
 		{
 			Name:  FaultDiskContention,
 			Short: "Run another process that writes and fsyncs on the disk",
-			Long: `Run another process that writes and fsyncs repeatedly. The process uses the file system
-of etcd's data. If the config has etcd: {topology: external}, it uses another file
-system: that of /dev/shm, $XDG_RUNTIME_DIR or $TMPDIR (the first one on another device).
-The files are removed at the end.
+			Long: `Run another process that writes and fsyncs repeatedly on the file system of etcd's data.
+The setting etcd: {topology: external} imitates an etcd on its own machine. The process
+then uses another disk: that of /dev/shm, $XDG_RUNTIME_DIR or $TMPDIR (the first one on
+another device). The files are removed at the end.
 
 The effect depends on the disk. Metrics: etcd_disk_wal_fsync_duration_seconds and
 etcd_disk_backend_commit_duration_seconds.`,
@@ -142,8 +142,8 @@ There is no --for: the fault ends when the last component has started.
 			Name:  FaultDescriptors,
 			Short: "Lower the limit on open files of a process",
 			Long: `Lower the soft limit on open files of a process, and restore it at the end. Open files
-stay open. The process does not accept new connections beyond the limit; they wait
-until the client gives up. Linux only.
+stay open. The process does not accept new connections beyond the limit. They wait until
+the limit is restored or the client gives up. Linux only.
 
 Metrics: process_open_fds and process_max_fds. 'controlplane status' shows the number
 of open files.`,
@@ -158,9 +158,8 @@ of open files.`,
 the limit at the end. Its audit log and its own log lose all new lines. Writes fail
 with EFBIG, but on a real full disk with ENOSPC. Linux only.
 
-Metric: apiserver_audit_error_total. With --audit-log-mode=blocking-strict, a request
-fails if the event of its stage RequestReceived cannot be written. If the audit policy
-omits this stage (as with apiServer.audit: metadata), the request succeeds.`,
+Metric: apiserver_audit_error_total. With --audit-log-mode=blocking-strict, requests
+fail unless the audit policy omits the stage RequestReceived.`,
 			Example: `  controlplane fault disk-full --component kube-apiserver --for 1m`,
 			Takes:   []string{"components", "for"}, Needs: []string{"components"},
 			On: []string{KindAPIServer}, Process: ProcessAltered, PartOfEach: "the disk of",
@@ -199,7 +198,8 @@ errors of POST requests for the resource.`,
 			Short: "Make a service slow, failing or throttled, for example a KMS plugin",
 			Long: `Delay each answer of a service, or replace it with an error. The services are
 kms-plugin, oidc-issuer, token-webhook, authorization-webhook, audit-webhook,
-conversion-webhook, scheduler-extender and cloud-api, if the config contains them.
+conversion-webhook, scheduler-extender and cloud-api. --component accepts the services
+that the config contains.
 
 With --throttle, the service refuses requests above this rate with status 429 and
 Retry-After. When the fault ends, the service sends all delayed answers.
@@ -217,10 +217,10 @@ Caches can hide the effect for some time (docs/reference/services.md).`,
 		{
 			Name:  FaultKeyRotation,
 			Short: "Give a service a new key",
-			Long: `Give kms-plugin or oidc-issuer a new key. API servers notice a new key of kms-plugin
-within a minute, and then encrypt with it. When an API server has read a new key of
-oidc-issuer, it refuses tokens signed with the old key. During a run, the load generator
-then uses a new token.`,
+			Long: `Give kms-plugin or oidc-issuer a new key, if the config contains this service. API
+servers notice a new key of kms-plugin within a minute, and then encrypt with it. When
+an API server has read a new key of oidc-issuer, it refuses tokens signed with the old
+key. During a run, the load generator then uses a new token.`,
 			Example: `  controlplane fault key-rotation --component kms-plugin`,
 			Takes:   []string{"components"}, Needs: []string{"components"}, Momentary: true,
 			On: []string{KindKMSPlugin, KindOIDCIssuer}, Process: ProcessAltered, PartOfEach: "the keys of",
@@ -261,13 +261,12 @@ previous one serves again. An upgrade that upstream's version skew policy forbid
 refused.
 
 The newest version is in the program controlplane. Each older version has its own
-program, for example controlplane-1.36, next to controlplane or on PATH. To build it, run
-'make controlplane VERSION=1.36'. To start a control plane at an older version, set
-version: "1.36" in its config.
+program, for example controlplane-1.36, next to controlplane or on PATH
+(docs/reference/versions.md).
 
 If a component does not serve with the new program, it starts with the old program
-again, and the other components are not upgraded. 'controlplane fault downgrade'
-undoes an upgrade.`,
+again, and the upgrade ends. Components that were upgraded before stay upgraded.
+'controlplane fault downgrade' undoes an upgrade.`,
 			Example: `  controlplane fault upgrade --to 1.37
   controlplane fault upgrade --to 1.37 --component kube-apiserver-0`,
 			Takes: []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,

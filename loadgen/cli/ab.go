@@ -40,25 +40,27 @@ has one of these forms; to combine several values, repeat the flag:
   variant=NAME               a variant that the scenario defines
   rev=REVISION               a controlplane binary that ab builds from this git revision;
                              run ab in a checkout of Stormglass
-  baselines/main             a baseline (only for --a): ab uses its saved runs and runs only B
+  baselines/main             a baseline, that is a directory of saved runs (only for --a)
 
 A pair is a run of A and a run of B on new control planes, in random order, with the
 same random seed. The first pair only warms up the machine. If the machine was busy
 during a pair, ab discards and repeats this pair (--discard-other, --discard-io,
 --discard-steal).
 
-After 6, 9 and 12 pairs, a paired t-test of each metric gives the first of these answers
-that applies:
+After 6, 9 and 12 pairs (--looks), a paired t-test of each metric gives the first of
+these answers that applies:
 
-  regressed       B is significantly worse, by at least 5%
-  improved        B is significantly better, by at least 5%
-  not regressed   the upper 95% bound of the change is below 10%
+  regressed       B is significantly worse (--alpha), on average by at least 5% (--change)
+  improved        the same, but better
+  not regressed   the upper 95% bound (--confidence) of the change is below 10% (--margin)
   could not tell  no other answer after the last test
+
+With a baseline as --a, there are no pairs: ab runs only B, and compares its runs with
+the saved runs by Welch's t-test. --looks and --discard-* then apply to the runs of B.
 
 The scenario's section compare lists the metrics. By default, the metrics that vary
 least between identical runs (at most five) decide. If their answers differ, the first
 of this list counts: regressed, could not tell, improved, not regressed.
-docs/reference/comparing.md has the probabilities of a wrong answer.
 
 Ctrl-C ends the current run and keeps the finished pairs; --resume DIR continues with
 them. If --abort-on ends a run early, the comparison ends too (exit code 3). --dry-run
@@ -123,12 +125,14 @@ Exit codes:
 	addHooksFlag(cmd, &noHooks)
 	flags.StringArrayVar(&o.Gated, "metric", nil, "`name` of a metric in the section compare that decides; the value \"all\" selects all metrics (repeatable; default: the metrics that vary least)")
 	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the metrics are tested, separated by commas")
+	flags.Lookup("looks").DefValue = "6,9,12"
 	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false \"regressed\" for one metric, separated by commas: one for each number in --looks")
+	flags.Lookup("alpha").DefValue = "0.3%,0.3%,0.4%"
 	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as regressed or improved")
 	percentVar(flags, &o.Plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
 	percentVar(flags, &o.Plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
 	flags.IntVar(&o.Plan.Figures, "max-metrics", o.Plan.Figures, "maximum `number` of metrics that decide if --metric is not set")
-	percentVar(flags, &o.Plan.Spread, "spread", "maximum variation between identical runs (spread in the section compare) of a metric that decides if --metric is not set")
+	percentVar(flags, &o.Plan.Spread, "spread", "without --metric, only metrics whose spread (in the section compare) is at most this decide")
 	commandline.OldName(cmd, "figure", "metric")
 	commandline.OldName(cmd, "most-figures", "max-metrics")
 	discardFlags(cmd, &o.Plan.Throw, "discard a pair")

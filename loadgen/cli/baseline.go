@@ -16,9 +16,9 @@ func newBaseline() *cobra.Command {
 		Use:   "baseline",
 		Short: "Save results of runs for later comparisons",
 		Long: `A baseline is a directory with the results of runs: run.json, result.json and
-scenario.yaml of each run. These files have the values of the metrics in the section
-compare, but no time series. CI can store a baseline as an artifact or on a branch.
-'loadgen ab --a', 'loadgen compare' and 'loadgen trend' accept a baseline.`,
+scenario.yaml of each run. These files have the values of the metrics in the scenario's
+section compare, but no time series. CI can store a baseline as an artifact or on a
+branch. 'loadgen ab --a', 'loadgen compare' and 'loadgen trend' accept a baseline.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -26,8 +26,10 @@ compare, but no time series. CI can store a baseline as an artifact or on a bran
 	commandline.OldName(cmd, "dir", "baselines")
 	var listForm, showForm *commandline.Output
 	save := &cobra.Command{
-		Use:     "save NAME DIR...",
-		Short:   "Add the results of runs to a baseline",
+		Use:   "save NAME DIR...",
+		Short: "Add the results of runs to a baseline",
+		Long: `Copy the results of runs to the directory NAME in --baselines. DIR is a run, or a
+directory of runs, for example the subdirectory a in which 'loadgen ab' stores A's runs.`,
 		Example: `  loadgen baseline save main runs/20261123-101500-ci-gate-ab/a`,
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,7 +58,7 @@ compare, but no time series. CI can store a baseline as an artifact or on a bran
 	}
 	listForm = commandline.AddOutput(list)
 	show := &cobra.Command{
-		Use: "show NAME", Short: "Print the metrics of the section compare for each run in a baseline", Args: cobra.ExactArgs(1),
+		Use: "show NAME", Short: "Print the compared metrics of each run in a baseline", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, err := baselineDir(dir, args[0])
 			if err != nil {

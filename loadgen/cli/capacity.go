@@ -37,29 +37,29 @@ section capacity names the field to vary, and its range:
 Each trial is a run on a new control plane. A trial is good if all gates pass. The
 command adds these gates to each load of requests:
 
-  - all requests are sent
-  - 99% of the requests that were due get a 2xx answer
+  - all scheduled requests are sent
+  - 99% of the scheduled requests get a 2xx answer
   - the number of requests in flight does not keep growing
 
-If the scenario has a gate on request-latency (a p99), it must pass with 99% confidence.
+A gate on request-latency (a p99) passes only if the upper 99% confidence bound of the
+latency is within the gate's bound.
 
-Until a trial is bad, the search multiplies a rate by 2, or another number (for example
-of nodes) by 1.2. More trials follow until the 90% confidence interval of the capacity
-is at most 15% wide (--width). Finally, the search repeats the load at the lower end of
-this interval: 3 of at most 5 trials must be good. docs/reference/capacity.md says how
-often the interval contains the true capacity.
+Until a trial is bad, each trial doubles the field if it is a rate, or multiplies it by
+1.2 if it is a number, for example of nodes. More trials follow until the 90% confidence
+interval of the capacity is at most 15% wide (--width). Finally, the search repeats the
+load at the lower end of this interval: 3 of at most 5 trials must be good.
 
 If the load generator is too busy to measure in two trials in a row, the search
-continues at lower loads. If no lower load is left, the answer is "the generator ended
-first", which means that the load generator reached its limit before the cluster.
+continues at lower loads. If no lower load is left, the load generator reached its limit
+before the cluster. The answer is then "the generator ended first".
 
 With --b, the command searches the capacities of two configurations in alternating
 trials, and compares them. --a and --b accept the values that 'loadgen ab --help'
 lists, except baselines.
 
 Ctrl-C ends the current trial; --resume DIR continues the search. A trial that
---abort-on ends early is bad. --max-rate refuses a range whose highest load exceeds this
-rate. --dry-run shows what a trial at the highest load would create and send.
+--abort-on ends early is bad. --dry-run shows what a trial at the highest load would
+create and send.
 
 Exit codes without --b:
   0  the capacity was found
@@ -132,6 +132,7 @@ Exit codes with --b:
 	flags.StringVar(&o.Resume, "resume", "", "`directory` of an interrupted search to continue")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "controlplane `binary` (default: next to loadgen, then PATH)")
 	fuse.addOnPlanes(flags)
+	flags.Lookup("max-rate").Usage = "refuse a range whose highest load sends more than this `rate`, for example 500/s"
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

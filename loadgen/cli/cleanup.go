@@ -28,17 +28,18 @@ func newCleanup() *cobra.Command {
 simulated nodes and their Leases, certificate requests and RBAC objects. The command
 finds them by their labels. It needs --kubeconfig or --current-cluster.
 
-An active run renews a lock (a Lease) in the cluster. The command skips a run that
-renewed its lock within the last minute, unless --run or DIR names the run.
+An active run renews a lock (a Lease) in the cluster, except with --no-lock. The command
+skips a run that renewed its lock within the last minute, unless --run or DIR names the
+run.
 
 With DIR, the directory of a run, only the objects of this run are removed. DIR lists
 its nodes and cluster-scoped objects, so the command finds these objects even without
 their labels.
 
-An active run also stores a deadline in the cluster, and extends it until the run ends.
-With --expired, the command removes only the objects of runs that do not renew a lock
-and whose deadline has passed. 'loadgen cleanup render' prints a CronJob that does this
-inside the cluster.
+Every run, even with --no-lock, also stores a deadline in the cluster, and extends it
+until the run ends. With --expired, the command removes only the objects of runs that do
+not renew a lock and whose deadline has passed. 'loadgen cleanup render' prints a
+CronJob that does this inside the cluster.
 
 Failed removals are retried for 5 minutes, or until Ctrl-C. The command also deletes
 token files of killed runs from this machine's temporary directory.`,
@@ -75,7 +76,7 @@ token files of killed runs from this machine's temporary directory.`,
 	flags.Lookup("kubeconfig").Usage = "kubeconfig `file` of your cluster"
 	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `ID` (default: all runs)")
 	flags.BoolVar(&c.expired, "expired", false, "remove only the objects of runs whose deadline has passed")
-	flags.BoolVar(&c.wait, "wait", false, "wait until the run's deadline has passed or no objects are left, then remove them; needs --expired and --run")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the run's deadline has passed, then remove its objects, or end when none are left; needs --expired and --run")
 	flags.BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "list the objects, but remove nothing")
 	cmd.AddCommand(newCleanupRender())

@@ -73,19 +73,22 @@ func newRoot(signals *interrupts) *cobra.Command {
 		Long: `Load-test a Kubernetes control plane: run a scenario (for example a 500-node rollout
 or a watch flood), record the metrics of the components, and check gates. A gate is a
 bound on a metric, for example on a latency, or an alert that must or must not fire.
+A scenario consists of phases (periods) and loads (requests, objects or watches).
 
-Without --kubeconfig, a run starts its own control plane on this machine: etcd,
-kube-apiserver, kube-scheduler and kube-controller-manager. The separate program
-'controlplane' starts a control plane without a run ('controlplane up').
+Without --kubeconfig or --current-cluster, a run starts its own control plane on this
+machine: etcd, kube-apiserver, kube-scheduler and kube-controller-manager.
+'controlplane up' starts a control plane without a run. The files in docs/ are at
+https://github.com/stormglass/stormglass.
 
-Exit codes of run, report and gate:
+Exit codes of run, report and gate (2 and 4 mean the same for all commands):
   0  every gate passed
-  1  a gate failed, a condition of --abort-on held, a phase with a gate timed out before
-     its end condition held, or the cluster prevented a load from reaching its rate
+  1  a gate failed, a condition of --abort-on held, a phase with a gate reached its time
+     limit before its end condition held, or the cluster kept a load below its rate
   2  bad usage or a bad scenario
   3  neither passed nor failed: no gates or no data, a latency or duration exceeded its
-     bound while the machine was busy, the load generator was too busy to measure, the
-     settings of a load do not allow its rate, or the run was interrupted
+     bound while the machine was busy, the load generator was too busy to measure, a
+     load was below its rate because of its own settings (for example maxInFlight), or
+     the run was interrupted
   4  the environment failed: the cluster, a component of the control plane, or this machine`,
 		Example: `  loadgen run rollout-demo
   loadgen run rollout-500 --set nodes.count=100

@@ -18,21 +18,22 @@ func newCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare recorded runs of one scenario",
-		Long: `Compare two sets of recorded runs of one scenario, A and B. Each is the directory of a
-run, or a directory that contains runs, for example a baseline.
+		Long: `Compare two sets of recorded runs, A and B. All runs must be of one scenario. A and B
+are directories of a run, or of several runs, for example a baseline.
 
 With at least three runs in each set, Welch's t-test of the values' logarithms decides
-whether B is worse. With fewer runs, the output shows the change without a test (exit
-code 3). The output also lists differences in configuration, versions, host and seeds.
+at the significance level 1% whether B is worse. With fewer runs, the output shows only
+the change (exit code 3). The output also lists differences in configuration, versions,
+host and seeds.
 
 A change of the machine between the two sets looks like a change of B. 'loadgen ab'
 avoids this, because it alternates runs of A and B.
 
-Exit codes ('loadgen ab --help' explains these answers):
+Exit codes ('loadgen ab --help' defines the answers):
   0  improved or not regressed
   1  regressed
   3  could not tell`,
-		Example: `  loadgen compare runs/20261121-101500-ci-gate runs/20261122-090000-ci-gate
+		Example: `  loadgen compare runs/before runs/after
   loadgen compare baselines/main runs/new --metric apiserver-cpu`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,7 +57,7 @@ Exit codes ('loadgen ab --help' explains these answers):
 	percentVar(cmd.Flags(), &plan.Change, "change", "smallest change that counts as regressed or improved")
 	percentVar(cmd.Flags(), &plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
 	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
-	percentVar(cmd.Flags(), &plan.Spread, "spread", "maximum variation between identical runs (spread in the section compare) of a metric that decides if --metric is not set")
+	percentVar(cmd.Flags(), &plan.Spread, "spread", "without --metric, only metrics whose spread (in the section compare) is at most this decide")
 	commandline.OldName(cmd, "figure", "metric")
 	discardFlags(cmd, &plan.Throw, "ignore a run")
 	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: write no files)")

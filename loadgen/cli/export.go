@@ -24,8 +24,8 @@ func newExport() *cobra.Command {
 
   openmetrics   text with timestamps, to standard output or to --out FILE, for
                 promtool tsdb create-blocks-from openmetrics and other readers
-  blocks        Prometheus TSDB blocks, aligned to two hours, in the directory --out: for
-                a Prometheus data directory, or for an upload to Thanos or Mimir
+  blocks        Prometheus TSDB blocks, each for two hours, written to the directory
+                --out. Copy them to a Prometheus data directory, Thanos or Mimir
   remote-write  samples sent to the receiver at --remote-write URL. A Prometheus accepts
                 old samples only within its storage.tsdb.out_of_order_time_window
 
@@ -64,8 +64,8 @@ queries show its last value for five more minutes. The run's directory is not ch
 	flags.StringVar(&out, "out", "", "new or empty `file` for openmetrics (default: standard output), or directory for blocks")
 	flags.StringToStringVar(&o.Labels, "label", nil, "`label` to add to each series, for example cluster=lab (repeatable)")
 	flags.Lookup("label").DefValue = ""
-	flags.StringVar(&o.Start, "start", "", "`time` of the first sample, for example 90s (since the first scrape), 14:00:00 (UTC) or 2026-11-21T14:00:00Z")
-	flags.StringVar(&o.End, "end", "", "`time` of the last sample, in the forms of --start")
+	flags.StringVar(&o.Start, "start", "", "export only samples from this `time` on, for example 90s (since the first scrape), 14:00:00 (UTC) or 2026-11-21T14:00:00Z")
+	flags.StringVar(&o.End, "end", "", "export only samples up to this `time`, in the forms of --start")
 	flags.BoolVar(&o.Rules, "rules", false, "also export the results of the built-in recording rules and alerts (ALERTS)")
 	receiver.add(flags)
 	return cmd

@@ -21,7 +21,7 @@ type fuseFlags struct {
 func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
 	flags.Lookup("abort-on").Usage += "; the value \"none\" removes the default conditions for your own cluster"
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents a second run on the cluster")
-	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `ID`, even if that run is active")
+	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `ID` (the error message shows it); if that run is active, it continues, which distorts both results")
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that removes the run's objects if this machine fails; needs --image")
 }
 

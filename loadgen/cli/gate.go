@@ -40,7 +40,7 @@ A file of gates has the same format as in a scenario. An objective is a built-in
 The rules are evaluated over the recorded metrics, at the interval of their group
 (default: once a minute). The output lists each alert: fired, pending (active for less
 than its "for"), silent, or no data. Without a file of gates, no alert may fire in any
-phase. With one, only alerts that a gate names affect the exit code.
+phase. With a file of gates, only alerts that a gate names affect the exit code.
 
 --map job=apiserver:kube-apiserver replaces a label value in the rules. An empty new
 value selects series without the label. If a rule selects a job that was not scraped,

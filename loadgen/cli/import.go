@@ -26,8 +26,7 @@ func newImport() *cobra.Command {
 		Short: "Convert another tool's configuration to a scenario",
 		Long: `Convert a configuration of kube-burner, ClusterLoader2 or KWOK to a scenario. The
 scenario is written to standard output with its templates inline, or with --out
-NAME.yaml to a file, with its templates in NAME-templates. The help of each subcommand
-lists its flags.
+NAME.yaml to a file, with its templates in NAME-templates.
 
 The result is a valid scenario. A comment NOT CARRIED OVER replaces each part that
 could not be converted, and standard error lists these parts. A table then compares the
@@ -166,8 +165,8 @@ parts become these parts of the scenario:
   thresholds and alert profiles      gates
   metric profiles                    metrics in the section compare
 
-If the configuration is a template, its values come from --set and --user-data. The
-environment is ignored.`,
+If the configuration is a template, its values come from --set and --user-data.
+Environment variables are ignored.`,
 		Example: `  loadgen import kube-burner kubelet-density/kubelet-density.yml > mine.yaml
   loadgen import kube-burner api-intensive --out mine.yaml
   loadgen import kube-burner workload.yml --set JOB_ITERATIONS=50 --user-data values.yml`,

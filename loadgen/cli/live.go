@@ -21,7 +21,7 @@ type liveFlags struct {
 
 func (f *liveFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.plain, "plain", false, "print progress as lines, without charts and keys")
-	flags.StringVar(&f.web, "web", "", "serve the report during the run to browsers on this machine, at this `address` (--web alone: a free port of 127.0.0.1)")
+	flags.StringVar(&f.web, "web", "", "serve the report during the run to browsers on this machine, at this `address`: --web=HOST:PORT, or --web alone for a free port of 127.0.0.1")
 	flags.Lookup("web").NoOptDefVal = anyPort
 }
 

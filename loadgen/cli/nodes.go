@@ -33,10 +33,10 @@ func newNodes(signals *interrupts) *cobra.Command {
 		Long: `Run simulated nodes without load, until Ctrl-C. Like a kubelet, each node registers,
 renews its Lease, reports its status, and starts and stops its pods.
 
-Without --kubeconfig, the command starts its own control plane and prints the path of
-its kubeconfig. With --kubeconfig, the nodes join your cluster, and the command removes
-them at the end. After a second Ctrl-C, it stops removing them and prints how to remove
-the rest.
+Without --kubeconfig or --current-cluster, the command starts its own control plane and
+prints the path of its kubeconfig. With one of these flags, the nodes join your cluster,
+and the command removes them at the end. After a second Ctrl-C, it stops removing them
+and prints how to remove the rest.
 
 In your cluster, the nodes have a taint that keeps other pods away. The command prints
 the nodeSelector and the toleration that your pods need. On a control plane that

@@ -137,7 +137,7 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 }
 
 func addObserveFlags(flags *pflag.FlagSet, o *run.Options) {
-	flags.StringVar(&o.Observe, "observe", "", "serve the metrics over the Prometheus query API during the run, at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.StringVar(&o.Observe, "observe", "", "serve the metrics over the Prometheus query API during the run, at this `address`: --observe=HOST:PORT, or --observe alone for a free port of 127.0.0.1")
 	flags.Lookup("observe").NoOptDefVal = anyPort
 	addPublicFlag(flags, "--observe", &o.ObservePublic)
 }

@@ -30,12 +30,13 @@ func newPrune() *cobra.Command {
 		Short: "Remove old runs from folders, or reduce them to their results",
 		Long: `Remove runs from folders such as ./runs. At least one criterion is required. If you set
 several criteria, the command removes only runs that meet all of them, the oldest
-first. It does not ask. For example, --older-than 30d --keep 5 keeps the newest 5 of the
-runs that are older than 30 days.
+first. It does not ask. For example, --older-than 30d --keep 5 removes the runs older
+than 30 days, except the newest 5 of these for each scenario and folder.
 
-A comparison or a search with all its runs counts as one run. Its exit code determines
-its verdict: 0 is pass, 1 is fail, other codes are "no data". A run is "not judged" if
-it was killed before it could write its result.
+A comparison or a search with all its runs counts as one run. The exit code of the
+comparison or search determines the verdict: 0 is pass, 1 is fail, other codes are "no
+data". A run is "interrupted" if it was stopped or killed before its end, and also "not
+judged" if it wrote no result.
 
 The command leaves these entries alone, and lists them: active runs, baselines,
 damaged runs, runs with files that a run does not write, runs with objects in your
@@ -80,7 +81,7 @@ interrupted, the next 'loadgen prune' removes the rest.`,
 	}
 	flags := cmd.Flags()
 	flags.Var((*age)(&c.OlderThan), "older-than", "select runs that started longer ago than this `time`, for example 30d, 2w or 12h")
-	flags.IntVar(&c.Keep, "keep", 0, "keep the newest runs of each scenario and folder: this `number` of the runs that meet --older-than, --verdict and --label")
+	flags.IntVar(&c.Keep, "keep", 0, "of the runs that meet --older-than, --verdict and --label, keep the newest `number` for each scenario and folder")
 	flags.Var((*byteSize)(&c.MaxSize), "max-size", "remove runs until the runs of each folder take at most this `size`, for example 20GB")
 	flags.StringSliceVar(&c.Verdicts, "verdict", nil, "select runs with one of these `verdicts`, separated by commas: "+strings.Join(prune.Verdicts(), ", "))
 	flags.StringArrayVar((*[]string)(&labels), "label", nil, "select runs with the label `NAME=VALUE` (repeatable; a run must have all labels)")

@@ -23,9 +23,10 @@ func newPublish() *cobra.Command {
 		Use:   "publish DIR... --out DIR",
 		Short: "Write web pages about recorded runs as files, for example for CI artifacts",
 		Long: `Write the pages of 'loadgen serve' as files that need no server: the list of all runs,
-the trends of their metrics, the report of each run and, for two to six runs of one
-scenario, a page that overlays them in the same charts. Each DIR is the directory of a
-run, or a folder that contains such directories. Open index.html in the new directory.
+the trends of their metrics and the report of each run. If there are only two to six
+runs, all of one scenario, a page overlays them in the same charts. Each DIR is the
+directory of a run, or a folder of such directories. Open index.html in the new
+directory.
 
 --summary appends the latest run of each scenario as Markdown: its verdict, its gates
 and the diagnosed causes of a failure. With --baseline, the summary also compares each

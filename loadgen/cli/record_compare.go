@@ -26,13 +26,13 @@ func newRecordCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare RECORDING REPLAY",
 		Short: "Compare a recording with a recording of its replay",
-		Long: `Compare a recording with a recording of its replay: the number of requests by verb,
-resource and user, and their dispersion. The dispersion is the variance of the requests
-per second divided by their mean.
+		Long: `Compare RECORDING with REPLAY. Make REPLAY with 'loadgen record audit --keep-names' from
+the audit log that was written while RECORDING was replayed. The command compares the
+number of requests by verb, resource and user, and their dispersion: the variance of the
+requests per second divided by their mean.
 
 A replay impersonates users whose names contain the user names (or hashes) in RECORDING.
-To keep these names, make REPLAY with 'loadgen record audit --keep-names'. If REPLAY
-contains such users, the requests of all other users do not count.
+If REPLAY contains such users, the requests of all other users do not count.
 
 Exit codes:
   0  the differences are within --rate and --dispersion

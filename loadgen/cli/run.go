@@ -41,16 +41,18 @@ func newRun(signals *interrupts) *cobra.Command {
 NAME is a built-in scenario ('loadgen run' without NAME lists them), FILE is your own
 scenario, and - is standard input.
 
-Without --kubeconfig, the run starts its own control plane and stops it at the end.
-With --kubeconfig, the run uses your cluster. The run asks first, creates only labelled
-objects, and removes them at the end. It ignores the scenario's section controlPlane,
-and refuses a scenario with faults of the control plane. A lock in the cluster
-prevents another run at the same time. --dry-run also checks your permissions.
+Without --kubeconfig or --current-cluster, the run starts its own control plane and
+stops it at the end. With one of these flags, the run uses your cluster. It asks first,
+creates only labelled objects, and removes them at the end. It ignores the scenario's
+section controlPlane, and refuses a scenario with faults of the control plane. A lock in
+the cluster prevents another run at the same time. --dry-run also checks your
+permissions.
 
 A scenario can define variants: named sets of changed fields, for example to apply the
-remedy of an incident. --variant NAME runs one variant. --variant all runs each variant
-on a new control plane and compares the results. The exit code is then the worst exit
-code of the variants (from best to worst: 0, 3, 1, 2, 4).
+remedy of an incident. --variant NAME runs one variant. --variant all runs the variants
+one after another, each on a new control plane or on your cluster, and compares the
+results. The exit code is then the worst one of the variants (from best to worst: 0, 3,
+1, 2, 4).
 
 Hooks are commands that the scenario runs on this machine with your permissions.
 Before you run a scenario from someone else, read its hooks ('loadgen validate' lists
@@ -59,9 +61,7 @@ them), or disable them with --no-hooks.
 Metrics: with --observe, Grafana and promtool can query metrics and built-in alerts
 during the run. With --prometheus, the run does not scrape, but copies samples from
 the Prometheus that scrapes your cluster. With --remote-write, the run sends all
-samples to a Prometheus, Mimir or Thanos, with the label run. If this receiver is
-down, the run sends the samples later. At the end, it waits at most 30 s for the
-receiver.
+samples to a Prometheus, Mimir or Thanos, with the label run.
 
 Early end: --abort-on stops the load and ends the run as soon as a condition holds
 (exit code 1). By default, a run on your own cluster also ends early if over half of its
@@ -71,9 +71,9 @@ disables this default.
 Several generators: --workers N divides the load among N load generators (workers).
 With --workers-local, the workers are processes on this machine. With --image, they are
 pods of a Job that the run removes at the end. With only --workers-listen, you start
-them ('loadgen worker'). The process 'loadgen run' scrapes, performs the scenario's
-actions (changes to objects) and checks the gates. If a worker is lost, late or too
-busy, there is no verdict (exit code 3).
+them ('loadgen worker'). The process 'loadgen run' scrapes the components, performs the
+scenario's actions (changes to objects) and checks the gates. There is no verdict (exit
+code 3) if a worker is lost, is too busy, or receives a start time over 5 s late.
 
 Inside a cluster: --render does not run the scenario. It prints manifests of a Job
 that runs it in the cluster, with the required RBAC (docs/how-to/in-cluster.md).

@@ -37,15 +37,16 @@ list shows new and active runs as they change.
 
 The same address serves the recorded metrics of the runs, and the results of the
 built-in rules (recording rules and ALERTS), over the Prometheus query API. Use it as a
-Prometheus data source in Grafana, or with promtool. If folders contain more than 50
-runs, queries fail: name the directories of single runs instead.
+Prometheus data source in Grafana, or with promtool. Queries fail if folders contain
+more than 50 runs.
 
 Each series has the label run with the name of the run's directory. Samples keep their
 original times, so select these times in Grafana. With promtool, set --time. A query
 without a time is evaluated at the end of the latest run.
 
 The server is read-only. Its address must be a loopback address, unless you set
---observe-public. With this flag, each request needs the token in the printed URL.`,
+--observe-public. With this flag, unlike with 'loadgen observe', each request needs the
+token in the printed URL.`,
 		Example: `  loadgen serve runs
   loadgen serve runs/before runs/after --listen 127.0.0.1:9090
   promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,

@@ -188,7 +188,7 @@ func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 // addTraceFlags adds the flag --trace, which overrides tracing.sample of the scenario, and the flags that say where a
 // run on a user's cluster gets spans.
 func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
-	flags.Var(traceShare{sets}, "trace", "trace this `share` of the requests, such as 100% (--trace alone: 5%)")
+	flags.Var(traceShare{sets}, "trace", "trace this `share` of the requests: --trace=100%, or --trace alone for 5%")
 	flags.Lookup("trace").NoOptDefVal = "5%"
 	flags.StringVar(&s.Listen, "trace-listen", "", "receive the spans of your cluster with OTLP/gRPC at this `address`, HOST:PORT")
 	flags.StringVar(&s.TokenFile, "trace-token-file", "", "`file` with the bearer token that senders of spans must present")

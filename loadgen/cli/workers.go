@@ -37,7 +37,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of load generators (workers); needs --workers-local, --image or --workers-listen")
 	flags.BoolVar(&f.local, "workers-local", false, "start the workers as processes on this machine")
 	flags.StringVar(&f.listen, "workers-listen", "", "`address` (HOST:PORT) at which the run accepts connections from workers that you start, or from the pods of --image (default: the run connects to the pods)")
-	flags.StringVar(&f.advertise, "workers-advertise", "", "`address` (HOST or HOST:PORT) at which workers reach this machine (default: from --workers-listen)")
+	flags.StringVar(&f.advertise, "workers-advertise", "", "`address` (HOST or HOST:PORT) at which workers reach this machine (default: --workers-listen; set it if that is 0.0.0.0)")
 	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "maximum `time` until all workers have joined")
 	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "kubeconfig `file` of the cluster where the Job runs (default: the cluster under load)")
 	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: the current context)")
@@ -49,7 +49,7 @@ func addJobFlags(flags *pflag.FlagSet, o *job.Options) {
 	flags.StringVar(&o.Image, "image", "", "`name` of a container image whose entry point is loadgen")
 	flags.StringVar(&o.Namespace, "workers-namespace", "", "existing `namespace` for the Job (default: a new namespace)")
 	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace with the registry's credentials")
-	flags.StringVar(&o.Resources, "workers-resources", job.DefaultResources, "CPU and memory requests (`amounts`) of each pod of the Job; the memory is also the pod's limit")
+	flags.StringVar(&o.Resources, "workers-resources", job.DefaultResources, "`requests` of CPU and memory for each pod of the Job; the memory is also the pod's limit")
 	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints` that the pods tolerate, as KEY=VALUE:EFFECT,KEY:EFFECT,KEY")
 	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "node `labels` that the pods require, as KEY=VALUE,KEY=VALUE")
 }
@@ -136,10 +136,10 @@ func newWorker() *cobra.Command {
 coordinator. It gives each worker part of the loads and simulated nodes.
 
 With --coordinator, the worker connects to the coordinator, which must run with
---workers-listen. It then prints the command of each worker. With --listen, the worker
-waits until the coordinator connects. The pods that 'loadgen run --image' starts use
---listen, unless that run has --workers-listen. The coordinator reaches them by port
-forwarding.
+--workers-listen. The coordinator prints the command to start workers. With --listen,
+the worker waits until the coordinator connects. The pods that 'loadgen run --image'
+starts use --listen, unless that run has --workers-listen. The coordinator reaches them
+by port forwarding.
 
 Environment variables can replace flags: STORMGLASS_COORDINATOR (--coordinator),
 STORMGLASS_WORKER_LISTEN (--listen), STORMGLASS_CA (--ca), STORMGLASS_TOKEN_FILE
