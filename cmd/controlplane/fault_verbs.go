@@ -25,7 +25,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 	for _, field := range v.Takes {
 		switch field {
 		case "components":
-			usage := "`name` of a component or kind, in a form that 'controlplane fault --help' lists (repeatable)"
+			usage := "component `name`; 'controlplane fault --help' lists the forms (repeatable)"
 			if v.OfMembers() {
 				usage = "`name` of a member, etcd for all members, etcd-leader or etcd-follower (repeatable)"
 			}

@@ -159,7 +159,8 @@ the limit at the end. Its audit log and its own log lose all new lines. Writes f
 with EFBIG, but on a real full disk with ENOSPC. Linux only.
 
 Metric: apiserver_audit_error_total. With --audit-log-mode=blocking-strict, requests
-fail unless the audit policy omits the stage RequestReceived.`,
+fail unless the audit policy omits the stage RequestReceived (as with apiServer.audit:
+metadata).`,
 			Example: `  controlplane fault disk-full --component kube-apiserver --for 1m`,
 			Takes:   []string{"components", "for"}, Needs: []string{"components"},
 			On: []string{KindAPIServer}, Process: ProcessAltered, PartOfEach: "the disk of",

@@ -44,10 +44,10 @@ command adds these gates to each load of requests:
 A gate on request-latency (a p99) passes only if the upper 99% confidence bound of the
 latency is within the gate's bound.
 
-Until a trial is bad, each trial doubles the field if it is a rate, or multiplies it by
-1.2 if it is a number, for example of nodes. More trials follow until the 90% confidence
-interval of the capacity is at most 15% wide (--width). Finally, the search repeats the
-load at the lower end of this interval: 3 of at most 5 trials must be good.
+Until a trial is bad, each trial doubles a rate, or multiplies another field (for
+example a number of nodes) by 1.2. More trials follow until the 90% confidence interval
+of the capacity is at most 15% wide (--width). Finally, the search repeats the load at
+the lower end of this interval: 3 of at most 5 trials must be good.
 
 If the load generator is too busy to measure in two trials in a row, the search
 continues at lower loads. If no lower load is left, the load generator reached its limit

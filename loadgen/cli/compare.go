@@ -18,8 +18,8 @@ func newCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare recorded runs of one scenario",
-		Long: `Compare two sets of recorded runs, A and B. All runs must be of one scenario. A and B
-are directories of a run, or of several runs, for example a baseline.
+		Long: `Compare two sets of recorded runs of one scenario. A and B are each the directory of a
+run, or a directory that contains runs, for example a baseline.
 
 With at least three runs in each set, Welch's t-test of the values' logarithms decides
 at the significance level 1% whether B is worse. With fewer runs, the output shows only

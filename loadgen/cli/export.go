@@ -24,8 +24,8 @@ func newExport() *cobra.Command {
 
   openmetrics   text with timestamps, to standard output or to --out FILE, for
                 promtool tsdb create-blocks-from openmetrics and other readers
-  blocks        Prometheus TSDB blocks, each for two hours, written to the directory
-                --out. Copy them to a Prometheus data directory, Thanos or Mimir
+  blocks        Prometheus TSDB blocks, aligned to two hours, in the directory --out.
+                Copy them to a Prometheus data directory, Thanos or Mimir
   remote-write  samples sent to the receiver at --remote-write URL. A Prometheus accepts
                 old samples only within its storage.tsdb.out_of_order_time_window
 

@@ -38,7 +38,7 @@ list shows new and active runs as they change.
 The same address serves the recorded metrics of the runs, and the results of the
 built-in rules (recording rules and ALERTS), over the Prometheus query API. Use it as a
 Prometheus data source in Grafana, or with promtool. Queries fail if folders contain
-more than 50 runs.
+more than 50 runs (name single runs instead).
 
 Each series has the label run with the name of the run's directory. Samples keep their
 original times, so select these times in Grafana. With promtool, set --time. A query
