@@ -16,9 +16,9 @@ import (
 func meanings() map[int]string {
 	return map[int]string{
 		Pass:        "every gate passed",
-		Fail:        "a gate failed, a condition of `--abort-on` held, a phase that a gate judges did not meet its condition in time, or the cluster prevented a load from reaching its rate",
+		Fail:        "a gate failed, a condition of `--abort-on` held, a phase with a gate timed out before its end condition held, or the cluster prevented a load from reaching its rate",
 		Usage:       "bad usage or a bad scenario",
-		NoData:      "`loadgen` could not judge the run: it has no gates or no data, a time exceeded its bound while the machine was busy, the generator was saturated, the rate is too high for the load's settings, or the run was interrupted",
+		NoData:      "`loadgen` could not judge the run: it has no gates or no data, a latency or duration exceeded its bound while the machine was busy, the generator was saturated, the rate is too high for the load's settings, or the run was interrupted",
 		Environment: "the environment failed",
 		Partial:     "`loadgen import` left out a whole job, phase, measurement or Stage",
 		Crash:       "the program crashed: a bug",
