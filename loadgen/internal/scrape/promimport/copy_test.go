@@ -186,7 +186,7 @@ func TestSettings(t *testing.T) {
 		`job "apiserver" is given as the job of etcd and of kube-apiserver`:                                           {URL: here, Jobs: map[string]string{"etcd": "apiserver"}},
 		`every job is left out`:                    {URL: here, Jobs: map[string]string{"etcd": "", "kube-apiserver": "", "kube-controller-manager": "", "kube-scheduler": ""}},
 		`"cluster=prod" is not a list of matchers`: {URL: here, Match: "cluster=prod"},
-		`"job=\"x\"" matches the label job`:                  {URL: here, Match: `job="x"`},
+		`"job=\"x\"" matches the label job`:        {URL: here, Match: `job="x"`},
 		`http.yml: `:                               {URL: here, HTTPConfig: broken},
 		`missing.yml: no such file`:                {URL: here, HTTPConfig: "missing.yml"},
 	} {
