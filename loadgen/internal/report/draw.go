@@ -152,17 +152,18 @@ func (p *page) perPhase(q query, g chart.Grid) chart.Line {
 				continue // the phase is in progress
 			}
 			if !at.Before(phase.Start) && at.Before(phase.End.Add(g.Step)) {
-				values[i] = chart.Round6(p.ofPhase(q.PerPhase, phase))
+				values[i] = chart.Round6(p.otherPrograms(phase))
 			}
 		}
 	}
 	return chart.NewLine(q.Name, values)
 }
 
-// ofPhase returns a measurement that queries can name in PerPhase, or NaN if the phase does not have it.
-func (p *page) ofPhase(name string, phase result.Phase) float64 {
+// otherPrograms returns the mean number of processors that other programs used in a phase, or NaN if it is unknown. It is
+// the only measurement that a query can name in PerPhase.
+func (p *page) otherPrograms(phase result.Phase) float64 {
 	if f, ok := machine.Of(phase.Machine, phase.Seconds(), p.result.Run.Host.CPUs, machine.Ours(p.result.Run)); ok && f.Others != nil {
-		return *f.Others // "other programs"
+		return *f.Others
 	}
 	return math.NaN()
 }

@@ -36,7 +36,7 @@ func busyMachine(r result.Result) string {
 		if used, programs := strings.CutPrefix(p.Machine.Busy, others); programs {
 			hint = "Stop these programs, or use an idle machine."
 			if i > 0 && strings.HasPrefix(busy[i-1].Machine.Busy, others) {
-				text = strings.TrimSuffix(used, " processors") + " in " + p.Name
+				text = strings.Replace(used, " processors", "", 1) + " in " + p.Name
 			}
 		}
 		why = append(why, text)

@@ -48,6 +48,9 @@ func TestBusyMachineIsOneLine(t *testing.T) {
 				busy("a", programs("1.4"), 1.7), busy("b", programs("0.9"), 2), busy("c", programs("0.6"), 1.6), busy("d", programs("1.5"), 1.8), busy("e", "x", 1), {Name: "quiet"},
 			}},
 		},
+		"so latencies may be too high: other programs used 0.9 of 2 processors in phase b, 0.2 of 2, and none was idle in a. Stop these": {
+			Measurements: result.Measurements{Phases: []result.Phase{busy("a", programs("0.2")+", and none was idle", 1.9), busy("b", programs("0.9"), 2)}},
+		},
 		"so latencies may be too high: the hypervisor took 9% of the processors' time in phase a, x in phase b. Use an idle": {
 			Measurements: result.Measurements{Phases: []result.Phase{busy("a", "the hypervisor took 9% of the processors' time", 2), busy("b", "x", 1)}},
 		},
